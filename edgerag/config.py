@@ -1,0 +1,174 @@
+"""Settings: one small frozen object per stage, read strictly.
+
+Order, later wins: defaults, ``config.toml`` in the home, environment (``EDGERAG_<SECTION>_<KEY>``,
+for example ``EDGERAG_RETRIEVAL_SOURCE_COUNT=6``), command-line flags. An unknown section or key, or
+a value of the wrong type or range, is refused by name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from edgerag.errors import UsageError
+
+_ENVIRONMENT_PREFIX = "EDGERAG_"
+_NOT_SETTINGS = frozenset({"EDGERAG_HOME"})  # variables of ours that locations.py reads
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]i?)?B?", re.IGNORECASE)
+_SIZE_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_SIZE_UNITS |= {"KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+
+
+def parse_size(text: str) -> int:
+    """Bytes of ``"512 MB"``, ``"1.5GiB"`` or ``"4096"``. Raises ValueError."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is not a size such as '512 MB'")
+    return int(float(match[1]) * _SIZE_UNITS[(match[2] or "").upper()])
+
+
+def _between(low: float, high: float, default: Any) -> Any:
+    return field(default=default, metadata={"low": low, "high": high})
+
+
+@dataclass(frozen=True, slots=True)
+class LibrarySettings:
+    name: str = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySettings:
+    # Resident pages of the index, in this process. Written as a size: "256 MB".
+    budget: int = field(default=256_000_000, metadata={"size": True, "low": 1_000_000, "high": 2**60})
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    chat: str = ""  # a name from `models list`, or a path; "" takes the first chat model at hand
+    embedder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineSettings:
+    threads: int = _between(0, 1024, 0)  # 0: one per physical core that this process may use
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSettings:
+    target_tokens: int = _between(16, 8192, 160)
+    # Tokens of the heading path put before the text when it is embedded.
+    heading_tokens: int = _between(0, 256, 40)
+
+
+@dataclass(frozen=True, slots=True)
+class IngestSettings:
+    parse_deadline_s: float = _between(1, 86_400, 120.0)
+    parse_memory: int = field(default=2_000_000_000, metadata={"size": True, "low": 2e8, "high": 2**60})
+    max_file_size: int = field(default=500_000_000, metadata={"size": True, "low": 1, "high": 2**60})
+    batch_chunks: int = _between(1, 4096, 32)  # embedded and committed together
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalSettings:
+    source_count: int = _between(1, 50, 4)
+    candidate_count: int = _between(1, 1000, 40)
+    ef_search: int = _between(1, 4096, 80)
+    rrf_k: int = _between(1, 1000, 60)
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationSettings:
+    context_tokens: int = _between(256, 1_048_576, 2048)
+    answer_tokens: int = _between(1, 65_536, 256)
+    temperature: float = _between(0, 2, 0.0)
+    top_p: float = _between(0, 1, 0.95)
+    repeat_penalty: float = _between(0.5, 3, 1.1)
+    seed: int = _between(0, 2**32 - 1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    library: LibrarySettings = LibrarySettings()
+    memory: MemorySettings = MemorySettings()
+    models: ModelSettings = ModelSettings()
+    machine: MachineSettings = MachineSettings()
+    chunks: ChunkSettings = ChunkSettings()
+    ingest: IngestSettings = IngestSettings()
+    retrieval: RetrievalSettings = RetrievalSettings()
+    generation: GenerationSettings = GenerationSettings()
+
+
+Overrides = Mapping[str, Mapping[str, Any]]  # section -> key -> value
+
+
+def load_settings(config_file: Path, environ: Mapping[str, str], flags: Overrides) -> Settings:
+    """The settings in force. Raises UsageError naming the file or variable, the key and the value."""
+    settings = Settings()
+    for section, values in _read_file(config_file).items():
+        settings = _override(settings, section, values, origin=str(config_file))
+    for variable, text in environ.items():
+        if variable.startswith(_ENVIRONMENT_PREFIX) and variable not in _NOT_SETTINGS:
+            section, _, key = variable[len(_ENVIRONMENT_PREFIX) :].lower().partition("_")
+            settings = _override(settings, section, {key: text}, origin=variable)
+    for section, values in flags.items():
+        settings = _override(settings, section, values, origin="the command line")
+    return settings
+
+
+def _read_file(config_file: Path) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(config_file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"Settings file {config_file} cannot be read: {error}.") from error
+
+
+def _override(settings: Settings, section: str, values: Any, *, origin: str) -> Settings:
+    sections = {f.name for f in dataclasses.fields(Settings)}
+    if section not in sections:
+        raise UsageError(
+            f"Unknown settings section {section!r} in {origin}.", remedy=f"Known: {', '.join(sorted(sections))}."
+        )
+    if not isinstance(values, Mapping):
+        raise UsageError(f"Settings section {section!r} in {origin} must hold keys, not {values!r}.")
+    part = getattr(settings, section)
+    fields = {f.name: f for f in dataclasses.fields(part)}
+    checked: dict[str, Any] = {}
+    for key, value in values.items():
+        if key not in fields:
+            raise UsageError(
+                f"Unknown setting {section}.{key} in {origin}.", remedy=f"Known: {', '.join(sorted(fields))}."
+            )
+        try:
+            checked[key] = _checked(fields[key], getattr(part, key), value)
+        except ValueError as error:
+            raise UsageError(f"Setting {section}.{key} in {origin}: {error}.") from error
+    return dataclasses.replace(settings, **{section: dataclasses.replace(part, **checked)})
+
+
+def _checked(spec: dataclasses.Field[Any], default: Any, value: Any) -> Any:
+    """``value`` in the type of ``default`` and inside the range of ``spec``. Raises ValueError."""
+    if spec.metadata.get("size"):
+        converted: Any = parse_size(str(value))
+    elif isinstance(default, str):
+        if not isinstance(value, str):
+            raise ValueError(f"{value!r} is not text")
+        return value
+    elif isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise ValueError(f"{value!r} is not a number")
+    elif isinstance(default, int):
+        converted = int(value) if not isinstance(value, float) or value.is_integer() else None
+        if converted is None:
+            raise ValueError(f"{value!r} is not a whole number")
+    else:
+        converted = float(value)
+    low, high = spec.metadata["low"], spec.metadata["high"]
+    if not low <= converted <= high:  # false for NaN too
+        raise ValueError(f"{value!r} is not between {low:g} and {high:g}")
+    return converted

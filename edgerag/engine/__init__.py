@@ -1,0 +1,1 @@
+"""Models: found, checked, converted and run through llama.cpp."""

@@ -1,0 +1,133 @@
+"""Every failure the program can explain, in one tree.
+
+    EdgeragError                      exit code
+    ├── UsageError                    2   the request itself is wrong: empty question, unknown path, bad setting
+    ├── LibraryError                  3
+    │   ├── LibraryMissing                no library of that name yet
+    │   ├── LibraryBusy                   another process is writing to it
+    │   ├── LibraryDamaged                a file or block does not match its checksum, or is cut short
+    │   ├── LibraryVersionUnknown         written by another version of the program
+    │   └── EmbedderMismatch              made with another embedder than the one in use
+    ├── ModelError                    4
+    │   ├── ModelMissing                  not on this machine
+    │   ├── ModelDamaged                  not a GGUF, cut short, or not the file it was
+    │   ├── ModelWrongKind                an embedder where a chat model is needed, or the reverse
+    │   ├── ModelTooLarge                 does not fit in free memory
+    │   └── EngineUnavailable             llama.cpp is not installed or cannot run on this CPU
+    ├── DocumentError                 1   one document could not be read; the others go on
+    │   ├── DocumentUnsupported           a format nothing here reads
+    │   ├── DocumentEmpty                 no text in it (an empty file, a scan without a text layer)
+    │   ├── DocumentEncrypted             needs a password
+    │   ├── DocumentDamaged               the parser refused it
+    │   └── ParserDied                    its parser crashed, hung or ran out of memory
+    ├── StorageFull                   5   the disk is full, or refuses to write
+    └── Cancelled                   130   the user stopped it
+
+A message says what is wrong, where, and (in ``remedy``) what to do next. Exit code 1 is also the
+answer of a run that finished with some documents failed.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class EdgeragError(Exception):
+    """A failure with a sentence for the user.
+
+    ``message`` is one clear sentence; ``remedy`` says what to do next, or is empty.
+    """
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, *, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.remedy}".strip()
+
+
+class UsageError(EdgeragError):
+    exit_code = 2
+
+
+class LibraryError(EdgeragError):
+    exit_code = 3
+
+
+class LibraryMissing(LibraryError):
+    pass
+
+
+class LibraryBusy(LibraryError):
+    pass
+
+
+class LibraryDamaged(LibraryError):
+    pass
+
+
+class LibraryVersionUnknown(LibraryError):
+    pass
+
+
+class EmbedderMismatch(LibraryError):
+    pass
+
+
+class ModelError(EdgeragError):
+    exit_code = 4
+
+
+class ModelMissing(ModelError):
+    pass
+
+
+class ModelDamaged(ModelError):
+    pass
+
+
+class ModelWrongKind(ModelError):
+    pass
+
+
+class ModelTooLarge(ModelError):
+    pass
+
+
+class EngineUnavailable(ModelError):
+    pass
+
+
+class DocumentError(EdgeragError):
+    exit_code = 1
+
+
+class DocumentUnsupported(DocumentError):
+    pass
+
+
+class DocumentEmpty(DocumentError):
+    pass
+
+
+class DocumentEncrypted(DocumentError):
+    pass
+
+
+class DocumentDamaged(DocumentError):
+    pass
+
+
+class ParserDied(DocumentError):
+    pass
+
+
+class StorageFull(EdgeragError):
+    exit_code = 5
+
+
+class Cancelled(EdgeragError):
+    exit_code = 130

@@ -1,0 +1,1 @@
+"""The index: documents and their words in SQLite, their vectors in mapped segment files."""

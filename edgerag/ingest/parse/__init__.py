@@ -1,0 +1,1 @@
+"""Parsers: one file per format, run in a limited child process."""

@@ -1,0 +1,67 @@
+"""Where things live.
+
+One folder, the *home*, holds everything the program keeps: ``models/``, ``indexes/`` and
+``config.toml``. It is the first of: ``$EDGERAG_HOME``; the source checkout that the program runs
+from; ``$XDG_DATA_HOME/edgerag`` (``~/.local/share/edgerag``).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from edgerag.errors import UsageError
+
+_PACKAGE = Path(__file__).resolve().parent
+_LIBRARY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Locations:
+    home: Path
+
+    @property
+    def models(self) -> Path:
+        return self.home / "models"
+
+    @property
+    def indexes(self) -> Path:
+        return self.home / "indexes"
+
+    @property
+    def config_file(self) -> Path:
+        return self.home / "config.toml"
+
+    @property
+    def manifest_file(self) -> Path:
+        """The list of models that ``models pull`` knows: the home's own, else the shipped one."""
+        own = self.models / "manifest.toml"
+        return own if own.is_file() else _PACKAGE / "manifest.toml"
+
+    def library_folder(self, name: str) -> Path:
+        """The folder of the library called ``name``; a name with a slash is a path of its own.
+
+        Raises UsageError for a name that could leave the indexes folder.
+        """
+        if os.sep in name:
+            return Path(name).expanduser().resolve()
+        if not _LIBRARY_NAME.fullmatch(name):
+            raise UsageError(
+                f"{name!r} is not a library name.",
+                remedy="Use letters, digits, '.', '_' and '-', or give a path with a slash.",
+            )
+        return self.indexes / name
+
+
+def locate(environ: Mapping[str, str]) -> Locations:
+    """The locations for this process; creates nothing."""
+    if home := environ.get("EDGERAG_HOME"):
+        return Locations(Path(home).expanduser().resolve())
+    checkout = _PACKAGE.parent
+    if (checkout / "models" / "manifest.toml").is_file() and (checkout / "pyproject.toml").is_file():
+        return Locations(checkout)
+    data_home = environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Locations(Path(data_home) / "edgerag")
