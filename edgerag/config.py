@@ -19,7 +19,7 @@ from edgerag.errors import UsageError
 
 _ENVIRONMENT_PREFIX = "EDGERAG_"
 _NOT_SETTINGS = frozenset({"EDGERAG_HOME"})  # variables of ours that locations.py reads
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]i?)?B?", re.IGNORECASE)
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]i?)?B?", re.IGNORECASE)
 _SIZE_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _SIZE_UNITS |= {"KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 

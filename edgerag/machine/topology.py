@@ -35,10 +35,9 @@ def read_topology(cpus: Path = _CPUS, cgroup: Path = _CGROUP, allowed: frozenset
     if allowed is None:
         allowed = _allowed_cpus()
     cores = {_core_key(cpus, cpu) for cpu in allowed}
+    core_count = len(cores)
     if None in cores:
         core_count = min(psutil.cpu_count(logical=False) or len(allowed), len(allowed))
-    else:
-        core_count = len(cores)
     return Topology(logical_count=len(allowed), core_count=core_count, quota_cores=_quota(cgroup))
 
 

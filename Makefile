@@ -1,0 +1,49 @@
+# make demo    from a fresh clone to a cited answer
+# make test    all tests, with the real small models
+# make check   format, lint, strict types, import contracts, and all tests
+# make bench   the figures of README and docs, measured here, into bench/results
+
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$python; break; fi; done)
+BIN := .venv/bin
+QUESTION ?= Which torque do the lid screws of the pump need?
+
+.PHONY: demo prepare prepare-dev test lint check format bench clean
+
+demo: prepare
+	@$(BIN)/edgerag --library demo ingest examples/docs
+	@echo
+	@echo '$$ edgerag --library demo ask "$(QUESTION)"'
+	@$(BIN)/edgerag --library demo ask "$(QUESTION)"
+	@echo
+	@echo 'Open the terminal UI:   $(BIN)/edgerag --library demo'
+	@echo 'Read your own files:    $(BIN)/edgerag ingest ~/Documents'
+
+prepare:
+	@if [ -z "$(PYTHON)" ]; then echo "Python 3.11 or newer is missing. Install it, or name it: make demo PYTHON=..."; exit 1; fi
+	@$(PYTHON) tools/prepare.py
+
+prepare-dev:
+	@if [ -z "$(PYTHON)" ]; then echo "Python 3.11 or newer is missing. Install it, or name it: make test PYTHON=..."; exit 1; fi
+	@$(PYTHON) tools/prepare.py --dev
+
+test: prepare-dev
+	$(BIN)/python -m pytest
+
+lint: prepare-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+check: lint test
+
+format: prepare-dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: prepare-dev
+	$(BIN)/python bench/first_words.py
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

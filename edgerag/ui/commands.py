@@ -1,0 +1,235 @@
+"""The commands: each opens a session, renders what comes out of it, and gives an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from edgerag.config import Settings, load_settings
+from edgerag.errors import UsageError
+from edgerag.locations import locate
+from edgerag.session import Session
+from edgerag.types import AnswerDelta, AnswerDone, FileReport, IngestDone, IngestProgress
+from edgerag.ui import output, report
+from edgerag.ui.plain import plain
+
+# A question longer than this is a mistake (a file piped by accident), and would only be cut.
+_LONGEST_INPUT = 1_000_000
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the parsed command. Raises EdgeragError."""
+    with open_session(arguments) as session:
+        match arguments.command:
+            case None:
+                return _open_ui(session)
+            case "ingest":
+                return _ingest(session, arguments)
+            case "ask":
+                return _ask(session, arguments)
+            case "search":
+                return _search(session, arguments)
+            case "status":
+                return _status(session, arguments)
+            case "remove":
+                return _remove(session, arguments)
+            case "doctor":
+                return _doctor(session, arguments)
+            case "models":
+                return _models(session, arguments)
+            case command:
+                raise AssertionError(f"the parser let {command!r} through")
+
+
+def open_session(arguments: argparse.Namespace) -> Session:
+    """The session that flags, environment and config.toml describe."""
+    locations = locate(os.environ)
+    flags: dict[str, dict[str, Any]] = {}
+    if arguments.library:
+        flags["library"] = {"name": arguments.library}
+    if getattr(arguments, "chat", None):
+        flags["models"] = {"chat": arguments.chat}
+    if getattr(arguments, "seed", None) is not None:
+        flags["generation"] = {"seed": arguments.seed}
+    settings: Settings = load_settings(locations.config_file, os.environ, flags)
+    return Session(settings, locations)
+
+
+def _open_ui(session: Session) -> int:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("The terminal UI needs a terminal.", remedy="Name a command: see `edgerag --help`.")
+    from edgerag.ui.tui.app import run as run_app
+
+    return run_app(session)
+
+
+def _ingest(session: Session, arguments: argparse.Namespace) -> int:
+    paths = [Path(path).expanduser() for path in arguments.paths]
+    done: IngestDone | None = None
+    with _interruptible() as stop, report.progress_bar(quiet=arguments.quiet) as bar:
+        for event in session.ingest(paths, cancelled=stop.is_set):
+            match event:
+                case IngestProgress():
+                    bar.show(event)
+                case IngestDone():
+                    done = event
+    assert done is not None, "every ingest ends with its summary"
+    if arguments.json:
+        output.write_json({**dataclasses.asdict(done), "reports": [dataclasses.asdict(r) for r in done.reports]})
+    report.ingest_summary(done)
+    if not done.reports and not done.interrupted:
+        report.say("Nothing to read there: no files.")
+    if done.interrupted:
+        return report.EXIT_INTERRUPTED
+    return report.EXIT_SOME_FAILED if _went_wrong(done.reports, paths) else report.EXIT_OK
+
+
+def _went_wrong(reports: tuple[FileReport, ...], named: list[Path]) -> bool:
+    """A failed file; or a file that the user named himself and that was not read."""
+    by_name = {str(path.absolute()) for path in named}
+    return any(r.outcome == "failed" or (r.outcome == "skipped" and r.path in by_name) for r in reports)
+
+
+def _ask(session: Session, arguments: argparse.Namespace) -> int:
+    question = _text_argument(arguments.question)
+    answer = None
+    with _interruptible() as stop:
+        for event in session.ask(question, cancelled=stop.is_set):
+            match event:
+                case AnswerDelta() if not arguments.json:
+                    output.write(plain(event.text))
+                case AnswerDone():
+                    answer = event.answer
+    assert answer is not None, "every question ends with its answer"
+    if arguments.json:
+        output.write_json(output.answer_record(answer))
+    else:
+        output.write("\n")
+        if answer.sources:
+            output.write(output.sources_text(answer.sources))
+    for note in answer.notes:
+        report.say(f"note: {note}")
+    report.say(report.timings_line(answer))
+    return report.EXIT_INTERRUPTED if answer.stop_reason == "cancelled" else report.EXIT_OK
+
+
+def _search(session: Session, arguments: argparse.Namespace) -> int:
+    query = _text_argument(arguments.query)
+    hits = session.search(query, limit=arguments.limit)
+    if arguments.json:
+        output.write_json({"query": query, "hits": [output.hit_record(hit) for hit in hits]})
+    elif hits:
+        output.write(output.hits_text(hits))
+    else:
+        report.say("Nothing found.")
+    return report.EXIT_OK
+
+
+def _status(session: Session, arguments: argparse.Namespace) -> int:
+    status = session.library_status()
+    documents = session.documents() if arguments.files and status else []
+    findings = session.verify_library() if arguments.verify and status else []
+    if arguments.json:
+        value: dict[str, Any] = {"library": None if status is None else dataclasses.asdict(status)}
+        if arguments.files:
+            value["documents"] = [dataclasses.asdict(document) for document in documents]
+        if arguments.verify:
+            value["findings"] = [dataclasses.asdict(finding) for finding in findings]
+        output.write_json(value)
+    elif status is None:
+        report.say("No library yet. Make one: edgerag ingest FOLDER")
+    else:
+        output.write(output.status_text(status))
+        output.write(output.documents_text(documents))
+        output.write(output.findings_text(findings))
+    return _worst(findings)
+
+
+def _remove(session: Session, arguments: argparse.Namespace) -> int:
+    removed = session.remove(arguments.paths)
+    if arguments.json:
+        output.write_json({"removed": [dataclasses.asdict(document) for document in removed]})
+    report.say(f"{len(removed)} documents removed from the library; the files themselves are untouched.")
+    return report.EXIT_OK
+
+
+def _doctor(session: Session, arguments: argparse.Namespace) -> int:
+    findings = session.diagnose()
+    if arguments.json:
+        output.write_json({"findings": [dataclasses.asdict(finding) for finding in findings]})
+    else:
+        output.write(output.findings_text(findings))
+    return _worst(findings)
+
+
+def _models(session: Session, arguments: argparse.Namespace) -> int:
+    catalog = session.catalog
+    match arguments.action:
+        case "list":
+            entries = catalog.entries()
+            if arguments.json:
+                output.write_json({"models": [_entry_record(entry) for entry in entries]})
+            else:
+                output.write(output.models_text(entries))
+        case "pull":
+            from edgerag.engine.pull import pull
+
+            for model in pull(catalog, arguments.names, report=report.say):
+                report.say(f"{model.name}: ready, {output.size(model.size_bytes)}.")
+        case "add":
+            model = catalog.add(Path(arguments.path).expanduser(), name=arguments.name)
+            report.say(f"{model.name}: added as {model.kind} model, {output.size(model.size_bytes)}.")
+        case "verify":
+            findings = catalog.verify(arguments.names)
+            if arguments.json:
+                output.write_json({"findings": [dataclasses.asdict(finding) for finding in findings]})
+            else:
+                output.write(output.findings_text(findings))
+            return 4 if any(finding.severity == "error" for finding in findings) else report.EXIT_OK
+        case action:
+            raise AssertionError(f"the parser let {action!r} through")
+    return report.EXIT_OK
+
+
+def _entry_record(entry: Any) -> dict[str, Any]:
+    return {**dataclasses.asdict(entry), "path": None if entry.path is None else str(entry.path)}
+
+
+def _worst(findings: list[Any]) -> int:
+    return report.EXIT_SOME_FAILED if any(finding.severity == "error" for finding in findings) else report.EXIT_OK
+
+
+def _text_argument(text: str) -> str:
+    """The argument itself, or standard input for '-'."""
+    if text != "-":
+        return text
+    piped = sys.stdin.buffer.read(_LONGEST_INPUT + 1)
+    if len(piped) > _LONGEST_INPUT:
+        raise UsageError(f"Standard input holds more than {_LONGEST_INPUT:,} bytes: too long for a question.")
+    return piped.decode("utf-8", errors="replace")
+
+
+@contextmanager
+def _interruptible() -> Iterator[threading.Event]:
+    """The first Ctrl-C asks the work to stop after what is at hand; the second one stops it now."""
+    stop = threading.Event()
+
+    def on_interrupt(_signal: int, _frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        report.say("\nStopping; what is done is kept. (Ctrl-C again stops at once.)")
+
+    previous = signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, previous)

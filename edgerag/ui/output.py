@@ -1,0 +1,181 @@
+"""Standard output: data for people and for programs. Nothing else is ever written there."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import sys
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from edgerag.types import Answer, Document, Finding, Hit, LibraryStatus, Source
+from edgerag.ui.place import place, short_path
+from edgerag.ui.plain import one_line, plain
+
+if TYPE_CHECKING:
+    from edgerag.engine.catalog import CatalogEntry
+
+_QUOTE_WIDTH = 300
+# Characters that JSON may hold raw but that a terminal could obey or that UTF-8 cannot encode.
+_RAW_IN_JSON = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def write(text: str) -> None:
+    """Writes data at once, so that a reader of the pipe sees it as it comes."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def write_json(value: Any) -> None:
+    """One JSON document."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    write(_RAW_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n")
+
+
+# ---------------------------------------------------------------- records as JSON values
+
+
+def answer_record(answer: Answer) -> Mapping[str, Any]:
+    return {
+        "question": answer.question,
+        "answer": answer.text,
+        "found": answer.found,
+        "stop_reason": answer.stop_reason,
+        "sources": [source_record(source) for source in answer.sources],
+        "timings_s": {time.stage: round(time.seconds, 4) for time in answer.timings},
+        "tokens": dataclasses.asdict(answer.tokens),
+        "model": answer.model,
+        "pending_chunks": answer.pending_count,
+        "notes": list(answer.notes),
+    }
+
+
+def source_record(source: Source) -> Mapping[str, Any]:
+    quote_start = source.quote_start
+    return {
+        "number": source.number,
+        "cited": source.cited,
+        "quote": source.quote,
+        "quote_start": quote_start,
+        "quote_end": quote_start + len(source.quote),
+        **hit_record(source.hit),
+    }
+
+
+def hit_record(hit: Hit) -> Mapping[str, Any]:
+    chunk = hit.chunk.chunk
+    return {
+        "file": hit.chunk.path,
+        "title": hit.chunk.title,
+        "page_first": chunk.page_first,
+        "page_last": chunk.page_last,
+        "line_first": chunk.line_first,
+        "line_last": chunk.line_last,
+        "start": chunk.start,
+        "end": chunk.end,
+        "headings": list(chunk.heading_path),
+        "text": chunk.text,
+        "chunk_id": hit.chunk.id,
+        "document_id": hit.chunk.document_id,
+        "scores": dataclasses.asdict(hit.scores),
+    }
+
+
+# ---------------------------------------------------------------- records for people
+
+
+def sources_text(sources: Sequence[Source]) -> str:
+    lines = ["", "Sources"]
+    for source in sources:
+        mark = "*" if source.cited else " "
+        lines.append(f"{mark}[{source.number}] {_where(source.hit)}")
+        lines.append(textwrap.indent(f'"{one_line(source.quote, _QUOTE_WIDTH)}"', "      "))
+    return "\n".join(lines) + "\n"
+
+
+def hits_text(hits: Sequence[Hit]) -> str:
+    lines = []
+    for rank, hit in enumerate(hits, start=1):
+        lines.append(f"{rank:>2}. {_where(hit)}")
+        lines.append(textwrap.indent(one_line(hit.chunk.chunk.text, _QUOTE_WIDTH), "    "))
+    return "\n".join(lines) + "\n"
+
+
+def _where(hit: Hit) -> str:
+    headings = " > ".join(hit.chunk.chunk.heading_path)
+    where = f"{short_path(hit.chunk.path)}, {place(hit.chunk.chunk)}"
+    return one_line(f"{where}  ({headings})" if headings else where, 200)
+
+
+def status_text(status: LibraryStatus) -> str:
+    rows = [
+        ("library", status.name),
+        ("folder", status.folder),
+        ("embedder", f"{status.embedder} ({status.dimension} dimensions)"),
+        ("documents", f"{status.document_count}"),
+        ("chunks", f"{status.chunk_count}" + (f" ({status.pending_count} pending)" if status.pending_count else "")),
+        ("on disk", size(status.size_bytes)),
+        ("in memory", f"{size(status.resident_bytes)} of a budget of {size(status.budget_bytes)}"),
+    ]
+    rows += [
+        (
+            "segment",
+            f"{segment.name}: {segment.vector_count} vectors ({segment.dead_count} dead), "
+            f"{size(segment.size_bytes)} in {segment.block_count} blocks",
+        )
+        for segment in status.segments
+    ]
+    return table(rows)
+
+
+def documents_text(documents: Iterable[Document]) -> str:
+    return table(
+        [
+            (
+                f"#{document.id}",
+                short_path(document.path),
+                f"{document.page_count} pages" if document.page_count else "",
+                f"{document.chunk_count} chunks",
+                f"{document.pending_count} pending" if document.pending_count else "",
+            )
+            for document in documents
+        ]
+    )
+
+
+def findings_text(findings: Iterable[Finding]) -> str:
+    return table(
+        [
+            (finding.severity.upper(), finding.name, f"{finding.message} {finding.remedy}".strip())
+            for finding in findings
+        ]
+    )
+
+
+def models_text(entries: Iterable[CatalogEntry]) -> str:
+    return table(
+        [
+            (entry.name, entry.kind, entry.state, size(entry.size_bytes), entry.licence, entry.detail)
+            for entry in entries
+        ]
+    )
+
+
+def size(size_bytes: int) -> str:
+    """``98.4 MB``: decimal units, as in the settings."""
+    for unit, divisor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if size_bytes >= divisor:
+            return f"{size_bytes / divisor:.1f} {unit}"
+    return f"{size_bytes} B"
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Left-aligned columns; control characters in the cells are dropped."""
+    if not rows:
+        return ""
+    cells = [[" ".join(plain(cell).split()) for cell in row] for row in rows]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,122 @@
+"""Standard error: progress, timings, warnings and failures, in sentences. And the exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from edgerag.errors import EdgeragError
+from edgerag.types import Answer, FileReport, IngestDone, IngestProgress
+from edgerag.ui.place import short_path
+from edgerag.ui.plain import one_line, plain
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+EXIT_OK = 0
+EXIT_SOME_FAILED = 1
+EXIT_INTERRUPTED = 130
+_REASONS_SHOWN = 20
+
+
+def say(text: str) -> None:
+    """One line for the person at the terminal."""
+    sys.stderr.write(plain(text) + "\n")
+    sys.stderr.flush()
+
+
+def fail(error: EdgeragError) -> int:
+    """Says what went wrong and gives the exit code."""
+    say(f"edgerag: {error}")
+    return error.exit_code
+
+
+def timings_line(answer: Answer) -> str:
+    """``first token 0.8 s, 92 tokens at 71 tok/s, 2.1 s in all, prompt 512 tokens, smollm2``"""
+    seconds = {time.stage: time.seconds for time in answer.timings}
+    parts = []
+    if "time_to_first_token" in seconds:
+        parts.append(f"first token {seconds['time_to_first_token']:.2f} s")
+    if answer.tokens.answer and seconds.get("generate"):
+        parts.append(f"{answer.tokens.answer} tokens at {answer.tokens.answer / seconds['generate']:.0f} tok/s")
+    if "total" in seconds:
+        parts.append(f"{seconds['total']:.2f} s in all")
+    if answer.tokens.prompt:
+        parts.append(f"prompt {answer.tokens.prompt} tokens")
+    if answer.model:
+        parts.append(answer.model)
+    return ", ".join(parts)
+
+
+def ingest_summary(done: IngestDone) -> None:
+    """The closing lines of an ingest: counts, then each file that needs a look with its reason."""
+    say(
+        f"{done.count('ingested')} ingested, {done.count('unchanged')} unchanged, {done.count('removed')} removed, "
+        f"{done.count('skipped')} skipped, {done.count('failed')} failed; "
+        f"{done.chunks_embedded} chunks embedded in {done.seconds:.1f} s."
+    )
+    for outcome in ("failed", "skipped"):
+        _reasons([report for report in done.reports if report.outcome == outcome])
+    if done.interrupted:
+        say("Interrupted. What was read is kept; the same command goes on where it stopped.")
+
+
+def _reasons(reports: list[FileReport]) -> None:
+    for report in reports[:_REASONS_SHOWN]:
+        say(f"  {report.outcome}: {short_path(report.path)}: {report.reason}")
+    if len(reports) > _REASONS_SHOWN:
+        say(f"  ... and {len(reports) - _REASONS_SHOWN} more {reports[-1].outcome} (--json lists all)")
+
+
+class ProgressBar:
+    """Files, chunks per second and time left; a line now and then where there is no terminal."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress
+        self._task = progress.add_task("", total=None, text="", current="") if progress else None
+
+    def show(self, event: IngestProgress) -> None:
+        if self._progress is None or self._task is None:
+            return
+        left = "" if event.seconds_left is None else f", {clock(event.seconds_left)} left"
+        text = (
+            f"{event.files_done}/{event.files_total} files, {event.chunks_done}/{event.chunks_total} chunks, "
+            f"{event.chunks_per_second:.0f}/s{left}  "
+        )
+        self._progress.update(
+            self._task,
+            # Chunks are the work; while files are still being parsed their number is not known yet.
+            completed=event.chunks_done + event.files_done,
+            total=max(1, event.chunks_total + event.files_total),
+            text=text,
+            current=one_line(event.current, 40),
+        )
+
+
+@contextmanager
+def progress_bar(*, quiet: bool) -> Iterator[ProgressBar]:
+    if quiet or not sys.stderr.isatty():
+        yield ProgressBar(None)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    console = Console(stderr=True, no_color="NO_COLOR" in os.environ, highlight=False)
+    columns = (BarColumn(bar_width=24), TextColumn("{task.fields[text]}{task.fields[current]}", markup=False))
+    with Progress(*columns, console=console, transient=True) as progress:
+        yield ProgressBar(progress)
+
+
+def clock(seconds: float) -> str:
+    """``45 s``, ``3 min``, ``1 h 20 min``"""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def notes(answer: Answer) -> Iterable[str]:
+    return (f"note: {note}" for note in answer.notes)

@@ -1,0 +1,41 @@
+"""What all tests share: the real models of this checkout, and homes of their own."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # for `from fakes import ...`
+
+if TYPE_CHECKING:
+    from edgerag.engine.catalog import Catalog
+
+CHECKOUT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def models_folder() -> Path:
+    """The folder with the real small models, provided by ``make models``."""
+    return CHECKOUT / "models"
+
+
+@pytest.fixture(scope="session")
+def catalog(models_folder: Path) -> Catalog:
+    from edgerag.engine.catalog import Catalog
+
+    return Catalog(models_folder, models_folder / "manifest.toml")
+
+
+@pytest.fixture
+def home(tmp_path: Path, models_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home that has the real models."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    (folder / "models").symlink_to(models_folder)
+    for variable in ("NO_COLOR", "EDGERAG_LIBRARY_NAME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("EDGERAG_HOME", str(folder))
+    return folder

@@ -1,0 +1,92 @@
+"""Stand-ins for the models: deterministic, and meaningful enough that search finds what it should."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import numpy as np
+
+from edgerag.types import CancelCheck, EmbedderIdentity, Generated, Message, Sampling, Vectors
+
+_WORD = re.compile(r"\w+")
+
+
+class HashingEmbedder:
+    """Bag of words hashed into ``dimension`` signed buckets: texts that share words are near."""
+
+    def __init__(
+        self,
+        *,
+        dimension: int = 64,
+        max_tokens: int = 254,
+        name: str = "hashing",
+        languages: tuple[str, ...] = ("*",),
+    ) -> None:
+        self.identity = EmbedderIdentity(
+            name=name, weights_sha256=f"{dimension:064x}", dimension=dimension, languages=languages
+        )
+        self.max_tokens = max_tokens
+        self.embedded: list[str] = []  # every passage embedded so far
+
+    def count_tokens(self, text: str) -> int:
+        return len(_WORD.findall(text))
+
+    def embed_query(self, text: str) -> Vectors:
+        vector = np.zeros(self.identity.dimension, dtype=np.float32)
+        vector[0] = 1e-3  # a text without words still has a direction
+        for word in _WORD.findall(text.casefold()):
+            digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+            vector[int.from_bytes(digest[:4], "little") % len(vector)] += 1.0 if digest[4] & 1 else -1.0
+        return vector / np.linalg.norm(vector)
+
+    def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        self.embedded.extend(texts)
+        return np.stack([self.embed_query(text) for text in texts])
+
+    def close(self) -> None:
+        pass
+
+
+class ScriptedGenerator:
+    """Says ``reply`` piece by piece, whatever it is asked; a token is a word."""
+
+    def __init__(self, reply: str = "It is so [1].", *, context_tokens: int = 2048, name: str = "scripted") -> None:
+        self.reply = reply
+        self.name = name
+        self.context_tokens = context_tokens
+        self.prompts: list[tuple[int, ...]] = []  # what it was asked to decode
+        self.messages: list[tuple[Message, ...]] = []  # what was encoded last, in order
+        self.max_tokens_asked: list[int] = []
+
+    def count_tokens(self, text: str) -> int:
+        return len(text.split())
+
+    def encode_chat(self, messages: Sequence[Message]) -> tuple[int, ...]:
+        self.messages.append(tuple(messages))
+        words = [word for message in messages for part in message.parts for word in (*part.split(), "\n")]
+        return tuple(hash_word(word) for word in words)
+
+    def generate(
+        self, tokens: Sequence[int], *, max_tokens: int, sampling: Sampling, cancelled: CancelCheck
+    ) -> Iterator[Generated]:
+        assert len(tokens) + max_tokens <= self.context_tokens, "the prompt must leave room for the answer"
+        self.prompts.append(tuple(tokens))
+        self.max_tokens_asked.append(max_tokens)
+        pieces = re.findall(r"\s*\S+", self.reply)
+        for count, piece in enumerate(pieces[:max_tokens], start=1):
+            if cancelled():
+                yield Generated(text="", token_count=count - 1, stop="cancelled")
+                return
+            yield Generated(text=piece, token_count=count, stop=None)
+        stop: Literal["end", "length"] = "end" if len(pieces) <= max_tokens else "length"
+        yield Generated(text="", token_count=min(len(pieces), max_tokens), stop=stop)
+
+    def close(self) -> None:
+        pass
+
+
+def hash_word(word: str) -> int:
+    return int.from_bytes(hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=4).digest(), "little")

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from edgerag.config import load_settings, parse_size
+from edgerag.errors import UsageError
+
+
+def write(folder: Path, text: str) -> Path:
+    file = folder / "config.toml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_defaults_without_a_file(tmp_path: Path) -> None:
+    settings = load_settings(tmp_path / "absent.toml", {}, {})
+    assert settings.library.name == "default"
+    assert settings.memory.budget == 256_000_000
+
+
+def test_flags_beat_environment_beats_file_beats_defaults(tmp_path: Path) -> None:
+    file = write(tmp_path, "[retrieval]\nsource_count = 5\ncandidate_count = 50\nef_search = 90\n")
+    environ = {"EDGERAG_RETRIEVAL_SOURCE_COUNT": "6", "EDGERAG_RETRIEVAL_CANDIDATE_COUNT": "60", "HOME": "/x"}
+    settings = load_settings(file, environ, {"retrieval": {"source_count": 7}})
+    assert settings.retrieval.source_count == 7
+    assert settings.retrieval.candidate_count == 60
+    assert settings.retrieval.ef_search == 90
+    assert settings.retrieval.rrf_k == 60
+
+
+def test_home_variable_is_not_a_setting(tmp_path: Path) -> None:
+    load_settings(tmp_path / "absent.toml", {"EDGERAG_HOME": "/somewhere"}, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("[retrieval]\nsources = 5\n", ["retrieval.sources", "config.toml", "source_count"]),
+        ("[retreival]\nsource_count = 5\n", ["retreival", "config.toml", "retrieval"]),
+        ("[retrieval]\nsource_count = 0\n", ["retrieval.source_count", "0", "between"]),
+        ("[retrieval]\nsource_count = 2.5\n", ["retrieval.source_count", "2.5"]),
+        ("[retrieval]\nsource_count = true\n", ["retrieval.source_count", "True"]),
+        ("[retrieval]\nsource_count = [1]\n", ["retrieval.source_count"]),
+        ("[generation]\ntemperature = nan\n", ["generation.temperature", "nan"]),
+        ("[generation]\nseed = 'x'\n", ["generation.seed", "x"]),
+        ("[memory]\nbudget = 'much'\n", ["memory.budget", "much"]),
+        ("[library]\nname = 3\n", ["library.name", "3"]),
+        ("library = 'x'\n", ["library", "keys"]),
+        ("[retrieval\n", ["config.toml"]),
+    ],
+)
+def test_what_is_wrong_is_refused_by_name(tmp_path: Path, text: str, names: list[str]) -> None:
+    with pytest.raises(UsageError) as caught:
+        load_settings(write(tmp_path, text), {}, {})
+    for name in names:
+        assert name in str(caught.value)
+
+
+def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_bytes(b"\xff\xfe\x00bad")
+    with pytest.raises(UsageError, match=r"config\.toml"):
+        load_settings(file, {}, {})
+
+
+def test_unknown_variable_is_refused_by_its_name() -> None:
+    with pytest.raises(UsageError, match="EDGERAG_RETRIEVAL_SOURCES"):
+        load_settings(Path("absent.toml"), {"EDGERAG_RETRIEVAL_SOURCES": "3"}, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "size_bytes"),
+    [("4096", 4096), ("512 MB", 512_000_000), ("1.5GiB", 1_610_612_736), ("2k", 2000), ("1 TiB", 2**40), ("7B", 7)],
+)
+def test_sizes(text: str, size_bytes: int) -> None:
+    assert parse_size(text) == size_bytes
+
+
+@pytest.mark.parametrize("text", ["", "MB", "-1", "1 XB", "1e9", "٣"])
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(ValueError, match="size"):
+        parse_size(text)

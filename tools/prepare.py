@@ -1,0 +1,186 @@
+"""Makes `.venv` ready: checks what the machine has, builds what must be built, installs, fetches models.
+
+    python3 tools/prepare.py [--dev] [--no-models]
+
+Needs nothing but Python's standard library, and says what is missing together with the command
+that installs it. Doing it again costs a moment: a stamp in `.venv` remembers what it was made from.
+Two packages have no ready wheels that run on every processor, so they are built here, once, into
+`.cache/wheels`: llama-cpp-python with its CPU variants chosen at run time, and hnswlib without
+-march=native. An interpreter that already has a working llama-cpp-python keeps it: `.venv` then
+sees that interpreter's packages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+VENV = CHECKOUT / ".venv"
+WHEELS = CHECKOUT / ".cache" / "wheels"
+LOGS = CHECKOUT / ".cache" / "logs"
+PYTHON = VENV / "bin" / "python"
+STAMP = VENV / ".prepared"
+
+OLDEST_PYTHON = (3, 11)
+LLAMA_CPP = "llama-cpp-python==0.3.36"
+HNSWLIB = "hnswlib==0.8.0"
+# All CPU variants as libraries of their own, the best one chosen when the program starts.
+PORTABLE_LLAMA = "-DGGML_NATIVE=OFF -DGGML_BACKEND_DL=ON -DGGML_CPU_ALL_VARIANTS=ON"
+LLAMA_WORKS = (
+    "import llama_cpp; llama_cpp.llama_backend_init(); version = llama_cpp.__version__.split('.'); "
+    "assert version[:2] == ['0', '3'] and int(version[2]) >= 36"
+)
+
+INSTALL_COMMANDS = {
+    "debian": "sudo apt install build-essential python3-dev python3-venv",
+    "fedora": "sudo dnf install gcc-c++ make python3-devel",
+    "suse": "sudo zypper install gcc-c++ make python3-devel",
+    "arch": "sudo pacman -S base-devel python",
+    "alpine": "sudo apk add build-base linux-headers python3-dev",
+}
+HEARTBEAT_S = 20
+
+
+class Missing(Exception):
+    """Something that this script cannot provide itself."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--dev", action="store_true", help="with what the tests and checks need")
+    parser.add_argument("--no-models", action="store_true", help="leave the models alone")
+    arguments = parser.parse_args()
+    try:
+        check_python()
+        prepare_venv(dev=arguments.dev)
+        if not arguments.no_models:
+            run([str(PYTHON), "-m", "edgerag", "models", "pull"])
+    except Missing as error:
+        print(f"\n{error}", file=sys.stderr)
+        return 1
+    except subprocess.CalledProcessError as error:
+        print(f"\nThis command failed (exit code {error.returncode}): {' '.join(error.cmd)}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nInterrupted; the same command goes on where it stopped.", file=sys.stderr)
+        return 130
+    return 0
+
+
+def check_python() -> None:
+    if sys.version_info < OLDEST_PYTHON:
+        raise Missing(
+            f"Python {'.'.join(map(str, OLDEST_PYTHON))} or newer is needed; this is {sys.version.split()[0]}.\n"
+            "Name another one: make demo PYTHON=/path/to/python3.11"
+        )
+    try:
+        import ensurepip  # noqa: F401
+        import venv  # noqa: F401
+    except ImportError:
+        raise Missing(f"Python's venv module is missing. Install it: {install_command()}") from None
+
+
+def prepare_venv(*, dev: bool) -> None:
+    """Raises Missing, or CalledProcessError when an install step fails."""
+    wanted = stamp(dev=dev)
+    if STAMP.is_file() and STAMP.read_text(encoding="utf-8") in (wanted, stamp(dev=True)) and works("import edgerag"):
+        return
+    if not works("import pip"):
+        inherit = works(LLAMA_WORKS, python=Path(sys.executable))
+        print("Making .venv" + (", with the llama-cpp-python of this interpreter" if inherit else ""), flush=True)
+        options = ["--system-site-packages"] if inherit else []
+        run([sys.executable, "-m", "venv", "--clear", *options, str(VENV)])
+    STAMP.unlink(missing_ok=True)
+    if not works(LLAMA_WORKS):
+        install_built(LLAMA_CPP, {"CMAKE_ARGS": PORTABLE_LLAMA}, minutes="5 to 15 minutes")
+    if not works("import hnswlib"):
+        install_built(HNSWLIB, {"HNSWLIB_NO_NATIVE": "1"}, minutes="a minute")
+    print("Installing edgerag and its dependencies", flush=True)
+    target = ".[dev]" if dev else "."
+    run([str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--editable", target])
+    STAMP.write_text(wanted, encoding="utf-8")
+
+
+def install_built(requirement: str, environment: dict[str, str], *, minutes: str) -> None:
+    """Installs a package from a wheel that was built on this machine; builds it if it is not cached."""
+    name = requirement.partition("==")[0].replace("-", "_")
+    pip = [str(PYTHON), "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    cached = [*pip, "install", "--no-deps", "--no-index", "--find-links", str(WHEELS), requirement]
+    if any(WHEELS.glob(f"{name}-*.whl")) and subprocess.run(cached, capture_output=True, check=False).returncode == 0:
+        return
+    check_compiler()
+    WHEELS.mkdir(parents=True, exist_ok=True)
+    # pip's own cache does not know the build options, so a wheel in it may be for one processor only.
+    build = [*pip, "wheel", "--no-deps", "--no-cache-dir", "--no-binary", name.replace("_", "-")]
+    print(f"Building {requirement} for any processor, once ({minutes})", flush=True)
+    watch([*build, "--wheel-dir", str(WHEELS), requirement], environment, LOGS / f"build-{name}.log")
+    run(cached)
+
+
+def check_compiler() -> None:
+    compiler = os.environ.get("CXX") or next(filter(shutil.which, ("c++", "g++", "clang++")), None)
+    if compiler is None or shutil.which(compiler.split()[0]) is None:
+        raise Missing(f"A C++ compiler is missing. Install it: {install_command()}")
+    if not (Path(sysconfig.get_path("include")) / "Python.h").is_file():
+        raise Missing(f"The headers of this Python (Python.h) are missing. Install them: {install_command()}")
+
+
+def install_command() -> str:
+    try:
+        release = Path("/etc/os-release").read_text(encoding="utf-8")
+    except OSError:
+        release = ""
+    known = " ".join(line.partition("=")[2].strip('"') for line in release.splitlines() if line.startswith("ID"))
+    known = known.replace("ubuntu", "debian").replace("rhel", "fedora").replace("centos", "fedora")
+    for family, command in INSTALL_COMMANDS.items():
+        if family in known:
+            return command
+    return "a C++ compiler, make, and the development package of Python, by your system's package manager"
+
+
+def watch(command: list[str], environment: dict[str, str], log: Path) -> None:
+    """Runs a long command, its output into a log, with a sign of life; shows the log's end if it fails."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    started = time.monotonic()
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=output, stderr=subprocess.STDOUT)
+        while True:
+            try:
+                code = process.wait(HEARTBEAT_S)
+                break
+            except subprocess.TimeoutExpired:
+                print(f"  ... {time.monotonic() - started:.0f} s", flush=True)
+            except BaseException:
+                process.kill()
+                process.wait()
+                raise
+    if code:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        raise Missing("\n".join([*lines[-25:], "", f"The build failed; the whole log: {log.relative_to(CHECKOUT)}"]))
+
+
+def works(code: str, python: Path = PYTHON) -> bool:
+    if not python.exists():
+        return False
+    return subprocess.run([str(python), "-c", code], capture_output=True, cwd=CHECKOUT, check=False).returncode == 0
+
+
+def stamp(*, dev: bool) -> str:
+    made_from = (CHECKOUT / "pyproject.toml").read_bytes() + Path(__file__).read_bytes()
+    return f"{hashlib.sha256(made_from).hexdigest()} {sys.version} dev={dev}\n"
+
+
+def run(command: list[str]) -> None:
+    subprocess.run(command, cwd=CHECKOUT, check=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
