@@ -106,7 +106,7 @@ def hits_text(hits: Sequence[Hit]) -> str:
 def _where(hit: Hit) -> str:
     headings = " > ".join(hit.chunk.chunk.heading_path)
     where = f"{short_path(hit.chunk.path)}, {place(hit.chunk.chunk)}"
-    return one_line(f"{where}  ({headings})" if headings else where, 200)
+    return one_line(f"{where} ({headings})" if headings else where, 200)
 
 
 def status_text(status: LibraryStatus) -> str:

@@ -1,0 +1,258 @@
+"""The program as a user runs it: real processes, real models, exit codes, what goes to which stream."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "docs"
+TORQUE = "Which torque do the lid screws of the pump need?"
+
+
+def edgerag(*arguments: str, check: int | None = 0, **options: Any) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "edgerag", *arguments], capture_output=True, text=True, timeout=120, **options
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    if check is not None:
+        assert done.returncode == check, f"exit {done.returncode}: {done.stderr}"
+    return done
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory, models_folder: Path) -> Path:
+    """A home whose default library holds the example documents."""
+    home = tmp_path_factory.mktemp("home")
+    (home / "models").symlink_to(models_folder)
+    edgerag("ingest", str(EXAMPLES), env={**os.environ, "EDGERAG_HOME": str(home)})
+    return home
+
+
+@pytest.fixture
+def at_home(filled: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("EDGERAG_HOME", str(filled))
+    return filled
+
+
+@pytest.mark.usefixtures("at_home")
+class TestAsking:
+    def test_the_answer_and_its_sources_are_data_the_rest_is_not(self) -> None:
+        done = edgerag("ask", TORQUE)
+        assert "Sources" in done.stdout
+        assert "kestrel-p40-manual.md, lines" in done.stdout
+        assert "\x1b" not in done.stdout + done.stderr
+        assert "tok/s" in done.stderr and "tok/s" not in done.stdout
+
+    def test_json_is_one_document_with_everything(self) -> None:
+        done = edgerag("ask", "--json", TORQUE)
+        answer = json.loads(done.stdout)
+        assert answer["found"] is True
+        assert answer["answer"].strip()
+        first = answer["sources"][0]
+        assert first["number"] == 1
+        assert first["scores"]["keyword"] is not None
+        assert first["scores"]["vector"] is not None
+        assert answer["tokens"]["prompt"] > 0
+        assert answer["timings_s"]["total"] > 0
+        manual = next(s for s in answer["sources"] if s["file"].endswith("kestrel-p40-manual.md"))
+        text = (EXAMPLES / "kestrel-p40-manual.md").read_text(encoding="utf-8")
+        assert text[manual["start"] : manual["end"]] == manual["text"]
+        assert text[manual["quote_start"] : manual["quote_end"]] == manual["quote"]
+        lines = text.splitlines()[manual["line_first"] - 1 : manual["line_last"]]
+        assert manual["text"].splitlines()[0] in lines[0]
+
+    @pytest.mark.parametrize(
+        ("question", "file"),
+        [
+            ("What does error E-1042 mean?", "kestrel-p40-manual.md"),
+            ("How loud is the pump?", "kestrel-p40-datasheet.pdf"),
+            ("What is the notice period of the agreement?", "service-agreement.docx"),
+            ("At which temperature are vaccines stored?", "clinic-cold-chain.html"),
+            ("How long are snapshots kept?", "backup-box.txt"),
+            ("Was bedeutet die Störung F31?", "heizung.md"),
+            ("更换电池之前要做什么？", "备用电源.md"),
+        ],
+    )
+    def test_search_finds_the_right_file_first(self, question: str, file: str) -> None:
+        hits = json.loads(edgerag("search", "--json", question).stdout)["hits"]
+        assert Path(hits[0]["file"]).name == file
+
+    def test_pdf_sources_have_pages(self) -> None:
+        hits = json.loads(edgerag("search", "--json", "noise level at one metre").stdout)["hits"]
+        assert (hits[0]["page_first"], hits[0]["page_last"]) == (2, 2)
+
+    def test_what_is_not_there_is_said_not_to_be_there(self) -> None:
+        answer = json.loads(edgerag("ask", "--json", "Who won the football world cup in 1998?").stdout)
+        assert answer["found"] is False
+        assert answer["sources"] == []
+        assert answer["answer"] == "This is not in these documents."
+        assert answer["stop_reason"] == "no_sources"
+
+    def test_the_same_question_gets_the_same_answer(self) -> None:
+        first, second = (json.loads(edgerag("ask", "--json", TORQUE).stdout) for _ in range(2))
+        for key in ("answer", "sources", "tokens"):
+            assert first[key] == second[key]
+
+    def test_a_question_of_50_000_characters_is_answered(self) -> None:
+        answer = json.loads(edgerag("ask", "--json", "-", input=TORQUE + " please" * 7_200).stdout)
+        assert answer["found"] is True
+        assert answer["notes"]
+
+    def test_a_reader_that_goes_away_is_no_failure(self) -> None:
+        read, write = os.pipe()
+        os.close(read)
+        done = subprocess.run(
+            [sys.executable, "-m", "edgerag", "search", "pump"], stdout=write, stderr=subprocess.PIPE, check=False
+        )
+        os.close(write)
+        assert done.returncode == 0
+        assert b"Traceback" not in done.stderr and b"Error" not in done.stderr
+
+    def test_a_locale_without_unicode_shows_escapes(self) -> None:
+        environ = {**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
+        assert r"\u" in edgerag("search", "更换电池", env=environ).stdout
+
+    def test_status(self) -> None:
+        status = json.loads(edgerag("status", "--json", "--files", "--verify").stdout)
+        assert status["library"]["document_count"] == len(list(EXAMPLES.iterdir()))
+        assert status["library"]["pending_count"] == 0
+        assert {Path(document["path"]).name for document in status["documents"]} == {p.name for p in EXAMPLES.iterdir()}
+        assert all(finding["severity"] == "ok" for finding in status["findings"])
+
+    def test_doctor_finds_nothing_wrong(self) -> None:
+        findings = json.loads(edgerag("doctor", "--json").stdout)["findings"]
+        assert {"cpu", "cores", "memory", "engine", "chat model", "embedder model", "library"} <= {
+            finding["name"] for finding in findings
+        }
+        assert all(finding["severity"] in ("ok", "info", "warning") for finding in findings)
+
+    def test_another_embedder_is_refused_and_nothing_is_lost(self, at_home: Path, tmp_path: Path) -> None:
+        library = at_home / "indexes" / "foreign"
+        shutil.copytree(at_home / "indexes" / "default", library)
+        from edgerag.index.library import open_library
+        from fakes import HashingEmbedder
+
+        with open_library(
+            tmp_path / "indexes" / "foreign",
+            mode="write",
+            budget_bytes=10**8,
+            identity=HashingEmbedder(name="another-embedder").identity,
+        ):
+            pass
+        for command in (["ask", TORQUE], ["search", "pump"], ["ingest", str(EXAMPLES)]):
+            done = edgerag("--library", str(tmp_path / "indexes" / "foreign"), *command, check=3)
+            assert "another-embedder" in done.stderr
+            assert len(done.stderr.strip().splitlines()) == 1
+
+
+class TestIngest:
+    def test_again_embeds_nothing_and_follows_changes(self, home: Path, tmp_path: Path) -> None:
+        docs = tmp_path / "docs"
+        docs.mkdir()
+        (docs / "a.md").write_text("# Alpha\n\nThe badger sleeps by day.\n\n# Beta\n\nThe heron stands in water.\n")
+        (docs / "b.txt").write_text("The otter swims at night.\n")
+        first = json.loads(edgerag("ingest", "--json", str(docs)).stdout)
+        assert first["chunks_embedded"] >= 2
+        assert json.loads(edgerag("ingest", "--json", str(docs)).stdout)["chunks_embedded"] == 0
+        (docs / "b.txt").write_text("The walrus dives for clams.\n")
+        assert json.loads(edgerag("ingest", "--json", str(docs)).stdout)["chunks_embedded"] == 1
+        texts = [h["text"] for h in json.loads(edgerag("search", "--json", "otter walrus").stdout)["hits"]]
+        assert any("walrus" in text for text in texts)
+        assert not any("otter" in text for text in texts)
+        (docs / "b.txt").unlink()
+        edgerag("ingest", str(docs))
+        texts = [h["text"] for h in json.loads(edgerag("search", "--json", "walrus").stdout)["hits"]]
+        assert not any("walrus" in text for text in texts)
+        edgerag("remove", str(docs / "a.md"))
+        assert json.loads(edgerag("status", "--json").stdout)["library"]["document_count"] == 0
+
+    def test_one_bad_file_stops_nothing_and_shows_in_the_exit_code(self, home: Path, tmp_path: Path) -> None:
+        docs = tmp_path / "docs"
+        docs.mkdir()
+        (docs / "good.txt").write_text("The badger sleeps by day.\n")
+        (docs / "broken.pdf").write_bytes(b"%PDF-1.7\n" + b"\x00garbage" * 50)
+        (docs / "empty.txt").write_bytes(b"")
+        (docs / "noise.bin").write_bytes(bytes(range(256)) * 20)
+        done = edgerag("ingest", "--json", str(docs), check=1)
+        outcomes = {Path(r["path"]).name: (r["outcome"], r["reason"]) for r in json.loads(done.stdout)["reports"]}
+        assert outcomes["good.txt"][0] == "ingested"
+        assert outcomes["broken.pdf"][0] == "failed" and outcomes["broken.pdf"][1]
+        assert outcomes["empty.txt"][0] in ("failed", "skipped") and outcomes["empty.txt"][1]
+        assert outcomes["noise.bin"][0] == "skipped" and outcomes["noise.bin"][1]
+        assert "broken.pdf" in done.stderr
+
+    def test_an_empty_folder_is_said_to_be_empty(self, home: Path, tmp_path: Path) -> None:
+        (tmp_path / "nothing").mkdir()
+        assert "no files" in edgerag("ingest", str(tmp_path / "nothing")).stderr
+
+    def test_ctrl_c_keeps_what_is_done_and_the_next_run_goes_on(self, home: Path, tmp_path: Path) -> None:
+        docs = tmp_path / "docs"
+        docs.mkdir()
+        for number in range(120):
+            (docs / f"{number:03}.txt").write_text(f"Note {number}. " + "The badger sleeps by day in its sett. " * 20)
+        master, slave = pty.openpty()  # progress is drawn on terminals only
+        process = subprocess.Popen([sys.executable, "-m", "edgerag", "ingest", str(docs)], stderr=slave)
+        os.close(slave)
+        seen = b""
+        while b"chunks" not in seen or b"0/" not in seen:  # the bar is there: work has begun
+            seen += os.read(master, 4096)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+        os.close(master)
+        json.loads(edgerag("status", "--json", "--verify").stdout)
+        edgerag("ingest", str(docs))
+        status = json.loads(edgerag("status", "--json", "--verify").stdout)
+        assert status["library"]["document_count"] == 120
+        assert status["library"]["pending_count"] == 0
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("arguments", "code", "words"),
+        [
+            (["ingest", "no/such/folder"], 2, "no/such/folder"),
+            (["ask", ""], 2, "question"),
+            (["ask", "   "], 2, "question"),
+            (["search", ""], 2, ""),
+            (["ask", "anything"], 3, "edgerag ingest"),
+            (["search", "anything"], 3, "edgerag ingest"),
+            (["remove", "x"], 3, "library"),
+            (["--library", "../x y", "status"], 0, "No library"),
+            (["--library", "a b", "status"], 2, "a b"),
+            (["models", "add", "no-such.gguf"], 4, "no-such.gguf"),
+            (["models", "pull", "no-such-model"], 4, "no-such-model"),
+            (["models", "verify", "no-such-model"], 4, "no-such-model"),
+            ([], 2, "terminal"),
+        ],
+    )
+    def test_one_sentence_and_the_right_exit_code(
+        self, home: Path, arguments: list[str], code: int, words: str
+    ) -> None:
+        done = edgerag(*arguments, check=code)
+        assert words in done.stderr
+        assert done.stdout == ""
+        assert len(done.stderr.strip().splitlines()) == 1
+
+    def test_an_empty_model_file_is_refused_by_name(self, home: Path, tmp_path: Path) -> None:
+        (tmp_path / "hollow.gguf").touch()
+        done = edgerag("models", "add", str(tmp_path / "hollow.gguf"), check=4)
+        assert "hollow.gguf" in done.stderr
+
+    def test_a_home_without_models_says_what_to_do(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("EDGERAG_HOME", str(tmp_path))
+        (tmp_path / "a.txt").write_text("The badger sleeps by day.")
+        assert "models pull" in edgerag("ingest", str(tmp_path / "a.txt"), check=4).stderr
+        assert "models pull" in edgerag("doctor", check=1).stdout
+
+    def test_a_wrong_setting_is_named(self, home: Path) -> None:
+        (home / "config.toml").write_text("[retrieval]\nsource_cuont = 3\n")
+        assert "source_cuont" in edgerag("status", check=2).stderr

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from fakes import HashingEmbedder, ScriptedGenerator
+
+from edgerag.config import LibrarySettings, Settings
+from edgerag.errors import EmbedderMismatch, LibraryMissing, ModelMissing, UsageError
+from edgerag.locations import Locations
+from edgerag.session import Session, Supplier
+from edgerag.types import AnswerDelta, AnswerDone, IngestDone
+
+
+class TestSupplier:
+    def test_makes_once_even_when_many_ask_at_once(self) -> None:
+        made: list[int] = []
+        gate = threading.Event()
+
+        def make() -> int:
+            gate.wait(10)
+            made.append(len(made))
+            return made[-1]
+
+        supplier = Supplier(make)
+        supplier.start()
+        assert supplier.made() is None
+        results: list[int] = []
+        threads = [threading.Thread(target=lambda: results.append(supplier())) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        gate.set()
+        for thread in threads:
+            thread.join(10)
+        assert (results, made, supplier.made()) == ([0] * 4, [0], 0)
+
+    def test_a_failure_is_told_and_can_be_mended(self) -> None:
+        attempts = iter([ModelMissing("no model"), 7])
+
+        def make() -> int:
+            outcome = next(attempts)
+            if isinstance(outcome, Exception):
+                raise outcome
+            return outcome
+
+        supplier = Supplier(make)
+        with pytest.raises(ModelMissing):
+            supplier()
+        assert supplier.made() is None
+        assert supplier() == 7
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    folder = tmp_path / "docs"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "badger.md").write_text("# Badgers\n\nThe badger sleeps by day in its sett.\n")
+    (folder / "sub" / "heron.md").write_text("# Herons\n\nThe heron stands in shallow water and waits for fish.\n")
+    return folder
+
+
+def open_session(tmp_path: Path, *, embedder: HashingEmbedder | None = None, reply: str = "By day [1].") -> Session:
+    embedder = embedder or HashingEmbedder()
+    generator = ScriptedGenerator(reply)
+    return Session(Settings(), Locations(tmp_path), embedder=lambda: embedder, generator=lambda: generator)
+
+
+def fill(session: Session, docs: Path) -> IngestDone:
+    *_, done = session.ingest([docs])
+    assert isinstance(done, IngestDone)
+    return done
+
+
+def test_from_files_to_a_cited_answer(tmp_path: Path, docs: Path) -> None:
+    with open_session(tmp_path) as session:
+        assert fill(session, docs).count("ingested") == 2
+        events = list(session.ask("When does the badger sleep?"))
+        done = events[-1]
+        assert isinstance(done, AnswerDone)
+        assert "".join(event.text for event in events if isinstance(event, AnswerDelta)) == done.answer.text
+        source = done.answer.sources[0]
+        assert source.hit.chunk.path == str(docs / "badger.md")
+        assert source.cited
+        text = session.parsed_document(source.hit.chunk.document_id).text
+        assert text[source.quote_start : source.quote_start + len(source.quote)] == source.quote
+
+
+def test_without_a_library(tmp_path: Path) -> None:
+    with open_session(tmp_path) as session:
+        assert session.library_status() is None
+        assert session.documents() == []
+        with pytest.raises(LibraryMissing, match="edgerag ingest"):
+            list(session.ask("Anything?"))
+        with pytest.raises(LibraryMissing):
+            session.remove(["x"])
+    assert not (tmp_path / "indexes").exists(), "looking makes nothing"
+
+
+def test_a_reader_sees_what_is_ingested_after_it_was_opened(tmp_path: Path, docs: Path) -> None:
+    with open_session(tmp_path) as session:
+        fill(session, docs)
+        assert session.search("walrus", limit=3)[0].chunk.path != str(docs / "walrus.md")
+        (docs / "walrus.md").write_text("# Walrus\n\nThe walrus dives for clams.\n")
+        fill(session, docs)
+        assert session.search("walrus clams", limit=3)[0].chunk.path == str(docs / "walrus.md")
+        assert len(session.documents()) == 3
+
+
+def test_remove_by_folder_number_and_path(tmp_path: Path, docs: Path) -> None:
+    with open_session(tmp_path) as session:
+        fill(session, docs)
+        assert [d.path for d in session.remove([str(docs / "sub")])] == [str(docs / "sub" / "heron.md")]
+        with pytest.raises(UsageError, match="heron"):
+            session.remove([str(docs / "badger.md"), str(docs / "sub" / "heron.md")])
+        (left,) = session.documents()
+        assert session.remove([f"#{left.id}", left.path]) == [left]
+        assert session.documents() == []
+        assert session.search("badger", limit=5) == ()
+
+
+def test_another_embedder_is_refused(tmp_path: Path, docs: Path) -> None:
+    with open_session(tmp_path) as session:
+        fill(session, docs)
+    with open_session(tmp_path, embedder=HashingEmbedder(dimension=32, name="other")) as session:
+        for act in (
+            lambda: list(session.ask("When?")),
+            lambda: session.search("badger", limit=1),
+            lambda: fill(session, docs),
+        ):
+            with pytest.raises(EmbedderMismatch, match="other"):
+                act()
+    with open_session(tmp_path) as session:
+        assert session.search("badger", limit=1), "nothing was lost"
+
+
+def test_libraries_are_apart(tmp_path: Path, docs: Path) -> None:
+    embedder = HashingEmbedder()
+    for name, file in (("one", "badger.md"), ("two", "sub/heron.md")):
+        settings = Settings(library=LibrarySettings(name=name))
+        with Session(settings, Locations(tmp_path), embedder=lambda: embedder) as session:
+            list(session.ingest([docs / file]))
+            assert [Path(d.path).name for d in session.documents()] == [Path(file).name]

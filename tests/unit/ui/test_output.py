@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from edgerag.types import Chunk, Hit, Scores, Source, StoredChunk
+from edgerag.ui import output
+from edgerag.ui.place import place
+
+
+def make_hit(*, page: int | None = None, path: str = "/docs/a.md", text: str = "The lid screws.") -> Hit:
+    chunk = Chunk(
+        ordinal=0,
+        start=0,
+        end=len(text),
+        text=text,
+        heading_path=("Manual", "Torques"),
+        page_first=page,
+        page_last=page,
+        line_first=3,
+        line_last=9,
+        token_count=4,
+    )
+    stored = StoredChunk(id=7, document_id=2, path=path, title="Manual", media_type="text/markdown", chunk=chunk)
+    return Hit(stored, Scores(keyword=3.5, keyword_rank=1, vector=None, vector_rank=None, fused=0.016))
+
+
+def test_json_is_valid_and_holds_nothing_that_a_terminal_obeys(capsys: pytest.CaptureFixture[str]) -> None:
+    value = {"text": "\x1b[31m \x9b2J \u202e é 中 \udc80"}
+    output.write_json(value)
+    shown = capsys.readouterr().out
+    assert not set("\x1b\x9b\u202e\udc80") & set(shown)
+    assert "é 中" in shown
+    assert json.loads(shown) == value
+
+
+def test_sources_say_where_and_what() -> None:
+    source = Source(
+        number=2, hit=make_hit(page=4, path="/docs/\x1b[2Jb.pdf"), quote="lid\n screws", quote_start=4, cited=True
+    )
+    text = output.sources_text([source])
+    assert "*[2] /docs/b.pdf, page 4 (Manual > Torques)" in text
+    assert '"lid screws"' in text
+
+
+def test_places() -> None:
+    assert place(make_hit().chunk.chunk) == "lines 3-9"
+    assert place(make_hit(page=4).chunk.chunk) == "page 4"
+
+
+def test_a_source_record_has_the_offsets_of_its_quote() -> None:
+    record = output.source_record(Source(number=1, hit=make_hit(), quote="lid screws", quote_start=4, cited=False))
+    assert (record["quote_start"], record["quote_end"]) == (4, 14)
+    assert record["scores"]["vector"] is None
+    assert record["headings"] == ["Manual", "Torques"]
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (98_362_432, "98.4 MB"), (2 * 10**9, "2.0 GB")],
+)
+def test_sizes(size_bytes: int, text: str) -> None:
+    assert output.size(size_bytes) == text
+
+
+def test_a_table_lines_up_and_stays_a_table() -> None:
+    assert (
+        output.table([("a", "long cell", ""), ("bcd", "x\ny\x1b[1m", "end")]) == "a    long cell\nbcd  x y        end\n"
+    )
+    assert output.table([]) == ""
