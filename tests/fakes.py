@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from edgerag.types import CancelCheck, EmbedderIdentity, Generated, Message, Sampling, Vectors
+from edgerag.types import CancelCheck, EmbedderIdentity, Generated, Message, Sampling
+
+if TYPE_CHECKING:
+    from edgerag.types import Vectors
 
 _WORD = re.compile(r"\w+")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -38,8 +38,8 @@ def timings_line(answer: Answer) -> str:
     """``first token 0.8 s, 92 tokens at 71 tok/s, 2.1 s in all, prompt 512 tokens, smollm2``"""
     seconds = {time.stage: time.seconds for time in answer.timings}
     parts = []
-    if "time_to_first_token" in seconds:
-        parts.append(f"first token {seconds['time_to_first_token']:.2f} s")
+    if "first_token" in seconds:  # all that came before the model's first token, not its prefill alone
+        parts.append(f"first token {seconds['total'] - seconds['generate']:.2f} s")
     if answer.tokens.answer and seconds.get("generate"):
         parts.append(f"{answer.tokens.answer} tokens at {answer.tokens.answer / seconds['generate']:.0f} tok/s")
     if "total" in seconds:
@@ -116,7 +116,3 @@ def clock(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def notes(answer: Answer) -> Iterable[str]:
-    return (f"note: {note}" for note in answer.notes)

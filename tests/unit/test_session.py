@@ -7,7 +7,7 @@ import pytest
 from fakes import HashingEmbedder, ScriptedGenerator
 
 from edgerag.config import LibrarySettings, Settings
-from edgerag.errors import EmbedderMismatch, LibraryMissing, ModelMissing, UsageError
+from edgerag.errors import EmbedderMismatch, LibraryError, LibraryMissing, ModelMissing, UsageError
 from edgerag.locations import Locations
 from edgerag.session import Session, Supplier
 from edgerag.types import AnswerDelta, AnswerDone, IngestDone
@@ -116,7 +116,8 @@ def test_remove_by_folder_number_and_path(tmp_path: Path, docs: Path) -> None:
         (left,) = session.documents()
         assert session.remove([f"#{left.id}", left.path]) == [left]
         assert session.documents() == []
-        assert session.search("badger", limit=5) == ()
+        with pytest.raises(LibraryError, match="no documents"):
+            session.search("badger", limit=5)
 
 
 def test_another_embedder_is_refused(tmp_path: Path, docs: Path) -> None:

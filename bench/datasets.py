@@ -1,0 +1,114 @@
+"""Reads the public data sets that retrieval is judged on, from a folder given by the caller.
+
+The folder is laid out as ``ir/cranfield``, ``ir/scifact``, ``qa/xquad`` and ``qa/cmrc2018``; the files
+are those that the authors of the sets publish. None of them is part of this repository.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+XQUAD_LANGUAGES = ("en", "de", "es", "ro", "tr", "vi", "ru", "el", "zh", "th", "hi", "ar")
+NAMES = ("cranfield", "scifact", *(f"xquad-{language}" for language in XQUAD_LANGUAGES), "cmrc2018")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """One document of a set."""
+
+    id: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One query and the ids of the documents that answer it. ``answer`` is "" where the set has none."""
+
+    text: str
+    relevant: frozenset[str]
+    answer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    name: str
+    texts: tuple[Text, ...]
+    queries: tuple[Query, ...]
+
+
+def data_folder(argument: str | None) -> Path:
+    """The folder named on the command line or in EDGERAG_BENCH_DATA. Exits with a sentence if none."""
+    named = argument or os.environ.get("EDGERAG_BENCH_DATA")
+    if not named or not Path(named).is_dir():
+        raise SystemExit("Name the folder with the data sets: --data DIR, or EDGERAG_BENCH_DATA.")
+    return Path(named)
+
+
+def load(name: str, data: Path) -> DataSet:
+    """One set by its name in NAMES."""
+    if name == "cranfield":
+        return _cranfield(data / "ir" / "cranfield")
+    if name == "scifact":
+        return _scifact(data / "ir" / "scifact")
+    if name == "cmrc2018":
+        return _squad(name, data / "qa" / "cmrc2018" / "cmrc2018_dev.json")
+    language = name.removeprefix("xquad-")
+    if language not in XQUAD_LANGUAGES:
+        raise SystemExit(f"Unknown data set {name!r}. Known: {', '.join(NAMES)}.")
+    return _squad(name, data / "qa" / "xquad" / f"xquad.{language}.json")
+
+
+def _cranfield(folder: Path) -> DataSet:
+    texts = []
+    for record in (folder / "cran.all.1400").read_text(encoding="latin-1").split(".I ")[1:]:
+        number, _, rest = record.partition("\n")
+        title = re.search(r"\.T\n(.*?)\n\.A\n", rest, re.S)
+        body = re.search(r"\.W\n(.*)", rest, re.S)
+        texts.append(
+            Text(number.strip(), " ".join((title[1] if title else "").split()), (body[1] if body else "").strip())
+        )
+    relevant: dict[int, set[str]] = {}
+    for line in (folder / "cranqrel").read_text(encoding="latin-1").splitlines():
+        position, document, code = line.split()[:3]
+        if int(code) >= 1:  # -1 is unexplained upstream
+            relevant.setdefault(int(position), set()).add(document)
+    queries = []
+    # Judgements count the queries by position, not by the ids that they carry.
+    for position, record in enumerate((folder / "cran.qry").read_text(encoding="latin-1").split(".I ")[1:], start=1):
+        words = " ".join(record.partition(".W\n")[2].split())
+        queries.append(Query(words, frozenset(relevant.get(position, ()))))
+    return DataSet("cranfield", tuple(text for text in texts if text.text), tuple(queries))
+
+
+def _scifact(folder: Path) -> DataSet:
+    csv.field_size_limit(10**8)
+    sentence = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"", re.S)  # a printed numpy array, no commas
+    with (folder / "corpus_train.csv").open(encoding="utf-8", newline="") as file:
+        texts = tuple(
+            Text(row["doc_id"], row["title"], " ".join(a or b for a, b in sentence.findall(row["abstract"])))
+            for row in csv.DictReader(file)
+        )
+    relevant: dict[str, tuple[str, set[str]]] = {}
+    with (folder / "claims_validation.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            relevant.setdefault(row["id"], (row["claim"], set()))[1].update(re.findall(r"\d+", row["cited_doc_ids"]))
+    return DataSet("scifact", texts, tuple(Query(claim, frozenset(ids)) for claim, ids in relevant.values()))
+
+
+def _squad(name: str, file: Path) -> DataSet:
+    texts: list[Text] = []
+    queries: list[Query] = []
+    for article in json.loads(file.read_text(encoding="utf-8"))["data"]:
+        for paragraph in article["paragraphs"]:
+            identity = str(len(texts))
+            texts.append(Text(identity, "", paragraph["context"].strip("\ufeff")))
+            queries += [
+                Query(qa["question"], frozenset({identity}), qa["answers"][0]["text"]) for qa in paragraph["qas"]
+            ]
+    return DataSet(name, tuple(texts), tuple(queries))

@@ -1,0 +1,70 @@
+"""Writes the result of a bench, with what is needed to read it later: commit, machine, parameters.
+
+Results go to ``bench/results/<name>-<sha12>.json``; a commit measured again replaces its result.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+RESULTS = CHECKOUT / "bench" / "results"
+
+
+def machine_facts() -> dict[str, Any]:
+    """What the figures of a run depend on, and nothing that names the machine or its user."""
+    from edgerag.machine.cpu import read_processor
+    from edgerag.machine.memory import total_bytes
+    from edgerag.machine.topology import read_topology
+
+    processor, topology = read_processor(), read_topology()
+    return {
+        "architecture": processor.architecture,
+        "processor": processor.model,
+        "features": list(processor.features),
+        "logical_cores": topology.logical_count,
+        "physical_cores": topology.core_count,
+        "memory_bytes": total_bytes(),
+        "system": platform.system(),
+        "python": platform.python_version(),
+    }
+
+
+def commit() -> str:
+    """The commit that is measured, with "+changes" when the tree differs from it; "unknown" outside git."""
+    try:
+        sha = _git("rev-parse", "--short=12", "HEAD")
+        return sha + ("+changes" if _git("status", "--porcelain", "--untracked-files=no") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def record(
+    name: str, figures: Mapping[str, Any], *, parameters: Mapping[str, Any] | None = None, file: Path | None = None
+) -> Path:
+    """Writes one result as JSON, to ``file`` or where results belong, and gives the path."""
+    measured = commit()
+    target = file or RESULTS / f"{name}-{measured[:12]}.json"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    value = {
+        "name": name,
+        "commit": measured,
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "command": ["python", *sys.argv],
+        "machine": machine_facts(),
+        "parameters": dict(parameters or {}),
+        "figures": dict(figures),
+    }
+    target.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return target
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=CHECKOUT, check=True, capture_output=True, text=True).stdout.strip()

@@ -1,0 +1,337 @@
+"""The ask flow: plan, retrieve, fuse, select, assemble, generate, cite, as a stream of events.
+
+Events come in this order: PlanMade, HitsFound, PromptReady, AnswerDelta..., AnswerDone. An answer
+without a model or without sources has no PromptReady; a cancelled one ends with AnswerDone wherever
+it was. The deltas joined are the answer's text, always.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, cast
+
+from edgerag.ask.cite import CitationFilter
+from edgerag.ask.plan import VECTOR_WEIGHT, make_plan, read_question
+from edgerag.ask.prompt import Assembled, assemble
+from edgerag.ask.rank import rank
+from edgerag.ask.relevance import anything_relevant, chunk_probability
+from edgerag.ask.repetition import is_looping
+from edgerag.ask.safe_text import SafeText
+from edgerag.ask.select import select, to_sources
+from edgerag.ask.waiting import start, wait
+from edgerag.config import GenerationSettings, RetrievalSettings
+from edgerag.errors import Cancelled, LibraryError, ModelError
+from edgerag.telemetry.stopwatch import Stopwatch
+from edgerag.types import (
+    Answer,
+    AnswerDelta,
+    AnswerDone,
+    AskEvent,
+    CancelCheck,
+    Embedder,
+    Generated,
+    Generator,
+    Hit,
+    HitsFound,
+    Plan,
+    PlanMade,
+    PromptReady,
+    Sampling,
+    Source,
+    StageTime,
+    StopReason,
+    TokenCounts,
+    Turn,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Generator as GeneratorOf
+
+    from edgerag.index.library import Library
+
+NOT_FOUND = "This is not in these documents."
+NO_MODEL = "There is no chat model to write an answer. The passages that fit the question are listed as sources."
+
+_JUDGED_HITS = 10  # hits looked at for whether they are relevant; sources come from the first of them
+# Sentences in a row that only repeat earlier ones: two can be meant, the third is a loop.
+_REPEATS_OF_A_LOOP = 3
+
+
+def search(
+    query: str,
+    *,
+    library: Library,
+    embedder: Callable[[], Embedder],
+    settings: RetrievalSettings,
+    limit: int,
+) -> tuple[Hit, ...]:
+    """The ``limit`` best hits, best first. Raises UsageError for an empty query, LibraryError."""
+    question = read_question(query)
+    _refuse_empty(library)
+    settings = dataclasses.replace(settings, candidate_count=max(settings.candidate_count, limit))
+    plan = make_plan(question.text, settings=settings, languages=library.identity.languages, terms=library.query_terms)
+    ranked = rank(
+        plan, library=library, embedder=embedder, settings=settings, stopwatch=Stopwatch(), cancelled=lambda: False
+    )
+    return ranked.hits[:limit]
+
+
+def ask(
+    question: str,
+    *,
+    library: Library,
+    embedder: Callable[[], Embedder],
+    generator: Callable[[], Generator],
+    retrieval: RetrievalSettings,
+    generation: GenerationSettings,
+    history: Sequence[Turn] = (),
+    cancelled: CancelCheck,
+) -> Iterator[AskEvent]:
+    """Answers ``question`` from ``library``.
+
+    The suppliers are called only when needed, and in another thread, so that they may wait for a
+    model to load. Without an embedder words alone are searched; without a chat model the sources
+    are the answer. Raises UsageError for an empty question and LibraryError.
+    """
+    asking = _Asking(
+        question,
+        library=library,
+        embedder=embedder,
+        generator=generator,
+        retrieval=retrieval,
+        generation=generation,
+        history=history,
+        cancelled=cancelled,
+    )
+    try:
+        yield from asking.events()
+    except Cancelled:
+        asking.stop_reason = "cancelled"
+    yield AnswerDone(asking.answer())
+
+
+class _Asking:
+    """One question at work: what is known of its answer so far."""
+
+    def __init__(
+        self,
+        question: str,
+        *,
+        library: Library,
+        embedder: Callable[[], Embedder],
+        generator: Callable[[], Generator],
+        retrieval: RetrievalSettings,
+        generation: GenerationSettings,
+        history: Sequence[Turn],
+        cancelled: CancelCheck,
+    ) -> None:
+        self._stopwatch = Stopwatch()
+        self._original = question.strip()
+        self._question = read_question(question)
+        self._library = library
+        self._embedder = embedder
+        self._generator = generator
+        self._retrieval = retrieval
+        self._generation = generation
+        self._history = history
+        self._cancelled = cancelled
+        self._text: list[str] = []
+        self._notes: list[str] = []
+        self._sources: tuple[Source, ...] = ()
+        self._cited: frozenset[int] = frozenset()
+        self._pending_count = 0
+        self._model = ""
+        self._tokens = TokenCounts(prompt=0, answer=0)
+        self.stop_reason: StopReason = "end"
+
+    def answer(self) -> Answer:
+        return Answer(
+            question=self._original,
+            text="".join(self._text),
+            found=bool(self._sources),
+            sources=tuple(dataclasses.replace(s, cited=s.number in self._cited) for s in self._sources),
+            stop_reason=self.stop_reason,
+            timings=(*self._stopwatch.times(), StageTime("total", self._stopwatch.elapsed())),
+            tokens=self._tokens,
+            model=self._model,
+            pending_count=self._pending_count,
+            notes=tuple(self._notes),
+        )
+
+    def events(self) -> Iterator[AskEvent]:
+        plan = self._plan()
+        yield PlanMade(plan)
+        self._check_cancelled()
+        hits = self._rank(plan)
+        yield HitsFound(hits)
+        self._check_cancelled()
+        self._select(plan, hits)
+        if not self._sources:
+            self.stop_reason = "no_sources"
+            yield self._delta(NOT_FOUND)
+            return
+        try:
+            with self._stopwatch.measure("model_load"):
+                generator = wait(start(self._generator, name="generator-supplier"), self._cancelled)
+        except ModelError as error:
+            self.stop_reason = "no_model"
+            self._notes.append(f"No answer was written: {error}")
+            yield self._delta(NO_MODEL)
+            return
+        self._model = generator.name
+        assembled = self._assemble(generator)
+        yield PromptReady(assembled.prompt)
+        self._check_cancelled()
+        yield from self._generate(generator, assembled)
+
+    # ------------------------------------------------------------ stages
+
+    def _plan(self) -> Plan:
+        with self._stopwatch.measure("plan"):
+            _refuse_empty(self._library)
+            languages = self._library.identity.languages
+            plan = make_plan(
+                self._question.text,
+                settings=self._retrieval,
+                languages=languages,
+                terms=self._library.query_terms,
+                room_tokens=self._generation.context_tokens - self._generation.answer_tokens,
+            )
+            self._pending_count = self._library.pending_count()
+        if self._question.cut:
+            self._notes.append(f"The question is very long: only its first {len(plan.question)} characters were used.")
+        if plan.vector_weight == 0:
+            self._notes.append("Searched by words only: the embedder was not trained for the language of the question.")
+        elif self._pending_count:
+            self._notes.append(
+                f"{self._pending_count} of {self._library.chunk_count()} passages can so far be found by words only."
+            )
+        return plan
+
+    def _rank(self, plan: Plan) -> tuple[Hit, ...]:
+        ranked = rank(
+            plan,
+            library=self._library,
+            embedder=self._embedder,
+            settings=self._retrieval,
+            stopwatch=self._stopwatch,
+            cancelled=self._cancelled,
+        )
+        self._notes.extend(ranked.notes)
+        return ranked.hits
+
+    def _select(self, plan: Plan, hits: Sequence[Hit]) -> None:
+        with self._stopwatch.measure("select"):
+            judged = hits[: max(_JUDGED_HITS, 2 * plan.source_count)]
+            coverage = self._library.keyword_coverage(plan.question, [hit.chunk.id for hit in judged])
+            # The cosine of an embedder that does not know the language says nothing about relevance.
+            trusted = plan.vector_weight >= VECTOR_WEIGHT
+            probabilities = {
+                hit.chunk.id: chunk_probability(
+                    cosine=hit.scores.vector if trusted else None, coverage=coverage.get(hit.chunk.id, 0.0)
+                )
+                for hit in judged
+            }
+            if anything_relevant(list(probabilities.values())):
+                selection = select(judged, probabilities=probabilities, source_count=plan.source_count)
+                self._sources = to_sources(selection.hits, question=plan.question)
+
+    def _assemble(self, generator: Generator) -> Assembled:
+        with self._stopwatch.measure("prompt"):
+            assembled = assemble(
+                self._question.text,
+                sources=self._sources,
+                history=self._history,
+                generator=generator,
+                settings=self._generation,
+                question_cut=self._question.cut,
+            )
+        prompt = assembled.prompt
+        self._sources = prompt.sources
+        self._tokens = TokenCounts(prompt=len(prompt.tokens), answer=0)
+        if prompt.dropped:
+            self._notes.append(f"{_count(len(prompt.dropped), 'source')} did not fit in the model's context.")
+        if assembled.source_cut:
+            self._notes.append("Only the beginning of the source fits in the model's context.")
+        if prompt.history_dropped:
+            turns = _count(prompt.history_dropped, "earlier question")
+            self._notes.append(f"{turns} of the conversation did not fit in the prompt.")
+        if prompt.question_cut and not self._question.cut:
+            self._notes.append("The question was cut to fit in the model's context.")
+        return assembled
+
+    def _generate(self, generator: Generator, assembled: Assembled) -> Iterator[AskEvent]:
+        prompt = assembled.prompt
+        safe = SafeText()
+        citations = CitationFilter(prompt.sources, question=self._question.text)
+        raw = ""
+        looped = False
+        began = self._stopwatch.elapsed()
+        first: float | None = None
+        steps = generator.generate(
+            prompt.tokens,
+            max_tokens=prompt.answer_room,
+            sampling=Sampling(
+                temperature=self._generation.temperature,
+                top_p=self._generation.top_p,
+                repeat_penalty=self._generation.repeat_penalty,
+                seed=self._generation.seed,
+            ),
+            cancelled=self._cancelled,
+        )
+        # Closed at once when the model is stopped early, not when the garbage collector comes by.
+        with closing(cast("GeneratorOf[Generated, None, None]", steps)):
+            for step in steps:
+                if first is None:
+                    first = self._stopwatch.elapsed()
+                    self._stopwatch.add("first_token", first - began)
+                self._tokens = TokenCounts(prompt=len(prompt.tokens), answer=step.token_count)
+                text = safe.feed(step.text)
+                raw += text
+                if shown := citations.feed(text):
+                    self._cited = citations.cited
+                    yield self._delta(shown)
+                if step.stop is not None:
+                    self.stop_reason = step.stop
+                looped = citations.repeats >= _REPEATS_OF_A_LOOP or is_looping(raw)
+                if looped:
+                    break
+        rest = citations.abandon() if looped else citations.finish()
+        self._cited = citations.cited
+        if rest:
+            yield self._delta(rest)
+        self._stopwatch.add("generate", self._stopwatch.elapsed() - (began if first is None else first))
+        if looped:
+            self._notes.append("The model began to repeat itself and was stopped.")
+        unusable = not any(c.isalnum() for c in "".join(self._text)) or (looped and citations.sentences_shown == 0)
+        if unusable and self.stop_reason != "cancelled":
+            yield self._fall_back()
+
+    def _fall_back(self) -> AnswerDelta:
+        """The best passage in place of an answer that says nothing."""
+        best = self._sources[0]
+        self._cited = frozenset({best.number})
+        self._notes.append("The model gave no usable answer; the passage that fits best is quoted instead.")
+        quote = " ".join(SafeText().feed(best.quote).split())
+        return self._delta(f"{chr(10) * 2 if self._text else ''}“{quote}” [{best.number}]")
+
+    # ------------------------------------------------------------ small change
+
+    def _delta(self, text: str) -> AnswerDelta:
+        self._text.append(text)
+        return AnswerDelta(text)
+
+    def _check_cancelled(self) -> None:
+        if self._cancelled():
+            raise Cancelled("The answer was cancelled.")
+
+
+def _refuse_empty(library: Library) -> None:
+    if library.chunk_count() == 0:
+        raise LibraryError("The library holds no documents yet.", remedy="Put some in with `edgerag ingest FOLDER`.")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,90 @@
+"""How a question will be answered: decided from the question and the settings alone.
+
+Pure. Grows by reading more from the question (its kind, its entropy, the conversation); what the
+stages need to know stands in the Plan, so that a trace of the plan explains the run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from edgerag.ask.language import dominant_script, knows
+from edgerag.config import RetrievalSettings
+from edgerag.errors import UsageError
+from edgerag.types import Plan
+
+# A question longer than this is a pasted document: its first words are what is asked, and every
+# further word makes both legs slower and vaguer (an embedder reads some 250 tokens at most).
+QUESTION_CHARACTERS = 2_000
+
+KEYWORD_WEIGHT = 1.0
+VECTOR_WEIGHT = 1.0
+VECTOR_WEIGHT_FOREIGN = 0.3
+# One source takes about this many tokens of the prompt: the default chunk of 160 with its title.
+_TOKENS_PER_SOURCE = 200
+
+# Control characters and lone surrogates come from pastes and broken terminals, and mean nothing.
+_UNSAYABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question as it is worked with. ``cut`` is True when it was longer than is of use."""
+
+    text: str
+    cut: bool
+
+
+def read_question(text: str) -> Question:
+    """The question without what cannot be asked. Raises UsageError when nothing is left."""
+    cleaned = _UNSAYABLE.sub(" ", text).strip()
+    if not cleaned:
+        raise UsageError("The question is empty.", remedy='Ask in words, for example: edgerag ask "How do I …?"')
+    if len(cleaned) <= QUESTION_CHARACTERS:
+        return Question(cleaned, cut=False)
+    head = cleaned[:QUESTION_CHARACTERS]
+    at_space = head.rfind(" ", QUESTION_CHARACTERS * 3 // 4)  # no word is cut in two, if there are words
+    return Question((head[:at_space] if at_space > 0 else head).rstrip(), cut=True)
+
+
+def make_plan(
+    question: str,
+    *,
+    settings: RetrievalSettings,
+    languages: Sequence[str],
+    terms: Callable[[str], tuple[str, ...]],
+    room_tokens: int | None = None,
+) -> Plan:
+    """The plan for a question that :func:`read_question` gave.
+
+    ``languages`` are those of the embedder that made the library, () when there is none to use;
+    ``terms`` finds the content words; ``room_tokens`` is what sources may take of the prompt.
+    """
+    script = dominant_script(question)
+    source_count = settings.source_count
+    if room_tokens is not None:
+        source_count = max(1, min(source_count, room_tokens // _TOKENS_PER_SOURCE))
+    candidate_count = max(settings.candidate_count, source_count)
+    return Plan(
+        question=question,
+        script=script,
+        terms=terms(question),
+        source_count=source_count,
+        candidate_count=candidate_count,
+        keyword_weight=KEYWORD_WEIGHT,
+        vector_weight=_vector_weight(languages, script=script, question=question),
+        ef_search=max(settings.ef_search, candidate_count),
+    )
+
+
+def _vector_weight(languages: Sequence[str], *, script: str, question: str) -> float:
+    if not languages:
+        return 0.0
+    known = knows(languages, script=script, text=question)
+    if known is False:
+        # Latin letters still share names and loan words with what the embedder learnt; another
+        # script shares nothing, and its vectors are noise.
+        return VECTOR_WEIGHT_FOREIGN if script == "latin" else 0.0
+    return VECTOR_WEIGHT

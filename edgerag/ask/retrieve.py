@@ -1,0 +1,66 @@
+"""Both legs of the search: words (BM25) and meaning (vectors).
+
+The embedder loads, and embeds the question, in another thread while the keyword leg runs; the
+vector leg follows in this one, because a library serves one thread at a time. Whatever keeps the
+vector leg from running becomes a note, never a failure: words alone still find a lot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from edgerag.ask.waiting import start, wait
+from edgerag.errors import EmbedderMismatch, ModelError
+from edgerag.telemetry.stopwatch import Stopwatch
+from edgerag.types import CancelCheck, Embedder, LegHit, Plan
+
+if TYPE_CHECKING:
+    from edgerag.index.library import Library
+    from edgerag.types import Vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """What each leg found, best first, and why a leg that was planned did not run."""
+
+    keyword: tuple[LegHit, ...]
+    vector: tuple[LegHit, ...]
+    notes: tuple[str, ...]
+
+
+def retrieve(
+    plan: Plan,
+    *,
+    library: Library,
+    embedder: Callable[[], Embedder],
+    stopwatch: Stopwatch,
+    cancelled: CancelCheck,
+) -> Retrieved:
+    """Runs the legs that the plan gives a weight. Raises Cancelled, LibraryError."""
+    future: Future[Embedder] | None = None
+    if plan.vector_weight > 0:
+        future = start(embedder, name="embedder-supplier")
+    with stopwatch.measure("keyword"):
+        keyword = library.search_keywords(plan.question, limit=plan.candidate_count)
+    if future is None:
+        return Retrieved(tuple(keyword), (), ())
+    try:
+        with stopwatch.measure("embed"):
+            query = _embed(plan, wait(future, cancelled), library)
+    except (ModelError, EmbedderMismatch) as error:
+        return Retrieved(tuple(keyword), (), (f"Searched by words only: {error}",))
+    with stopwatch.measure("vector"):
+        vector = library.search_vectors(query, limit=plan.candidate_count, ef_search=plan.ef_search)
+    return Retrieved(tuple(keyword), tuple(vector), ())
+
+
+def _embed(plan: Plan, embedder: Embedder, library: Library) -> Vectors:
+    identity = embedder.identity
+    if identity.weights_sha256 != library.identity.weights_sha256:
+        raise EmbedderMismatch(
+            f"the library was made with the embedder {library.identity.name!r}, and {identity.name!r} is in use."
+        )
+    return embedder.embed_query(plan.question)

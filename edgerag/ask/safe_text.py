@@ -1,0 +1,72 @@
+"""The model's text without what a terminal would obey.
+
+A document can talk a model into writing escape codes. They are taken out here, once, before the
+answer exists, so that no user interface, log or saved chat ever holds them. Works on pieces: a
+sequence that is cut in two between pieces is still recognised.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+_ESCAPE = "\x1b"
+_CSI = "\x9b"
+_STRING_OPENERS = "]PX^_"  # after ESC: OSC, DCS, SOS, PM, APC
+_STRING_OPENERS_C1 = "\x9d\x90\x98\x9e\x9f"
+_STRING_ENDS = "\x07\x9c"
+_KEPT = "\n\t"
+# Overrides and isolates reorder the text around them; zero-width joiners are part of real words and stay.
+_BIDIRECTIONAL = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+class SafeText:
+    """Strips escape sequences and control characters from text that comes in pieces."""
+
+    def __init__(self) -> None:
+        self._state = "text"  # "text", "escape", "csi", "string", "string_escape"
+
+    def feed(self, piece: str) -> str:
+        """The part of ``piece`` that is text."""
+        return "".join(character for character in piece if self._passes(character))
+
+    def _passes(self, character: str) -> bool:
+        match self._state:
+            case "escape":
+                self._state = "text"
+                if character == "[":
+                    self._state = "csi"
+                elif character in _STRING_OPENERS:
+                    self._state = "string"
+                else:
+                    return self._passes(character)
+                return False
+            case "csi":
+                if "\x20" <= character <= "\x3f":
+                    return False
+                self._state = "text"
+                return False if "\x40" <= character <= "\x7e" else self._passes(character)
+            case "string":
+                if character == _ESCAPE:
+                    self._state = "string_escape"
+                elif character in _STRING_ENDS:
+                    self._state = "text"
+                elif character == "\n":  # never closed: it must not swallow the rest of the answer
+                    self._state = "text"
+                    return True
+                return False
+            case "string_escape":
+                self._state = "text"
+                return False if character == "\\" else self._passes(character)
+            case _:
+                return self._passes_text(character)
+
+    def _passes_text(self, character: str) -> bool:
+        if character == _ESCAPE:
+            self._state = "escape"
+        elif character == _CSI:
+            self._state = "csi"
+        elif character in _STRING_OPENERS_C1:
+            self._state = "string"
+        if character in _KEPT:
+            return True
+        return unicodedata.category(character) not in ("Cc", "Cs", "Zl", "Zp") and character not in _BIDIRECTIONAL

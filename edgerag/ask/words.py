@@ -1,0 +1,100 @@
+"""Words and sentences of a text, as the pure stages compare them.
+
+Folding is cruder than the keyword index's own and independent of it: it serves to ask whether two
+short texts speak of the same things, in any script.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from edgerag.ask.language import FUNCTION_WORDS
+
+# Scripts that put no space between words; their text is compared by pairs of neighbouring characters.
+_UNSPACED = (
+    r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
+)
+_TOKEN = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+(?:['’][^\W_{_UNSPACED}]+)*")
+_UNSPACED_RUN = re.compile(rf"[{_UNSPACED}]")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+# Truncation is the stemmer: for European languages five letters do about as well as a real one
+# (McNamee & Mayfield 2004, "Character N-Gram Tokenization for European Language Text Retrieval").
+_STEM_LETTERS = 5
+
+_ENDERS = ".!?。！？…؟।"
+_CLOSERS = "\"'”’»)]」』）】"
+_SENTENCE_END = re.compile(
+    rf"[{re.escape(_ENDERS)}]+[{re.escape(_CLOSERS)}]*(?=\s|$)|[。！？।]+[{re.escape(_CLOSERS)}]*|\n\s*\n|\n(?=\s*(?:[-*+#>|]|\d+[.)])\s)"
+)
+_ABBREVIATIONS = frozenset(
+    {"e.g", "i.e", "etc", "vs", "cf", "al", "dr", "mr", "mrs", "ms", "prof", "st", "nr", "fig", "eq", "vol", "pp", "ca"}
+    | {"approx", "z.b", "d.h", "bzw", "u.a", "usw", "jr", "sr", "inc", "ltd"}
+)
+
+
+def fold(text: str) -> str:
+    """``text`` without case and accents; full-width forms become ordinary ones."""
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(character for character in decomposed if not unicodedata.combining(character))
+
+
+def stem(word: str) -> str:
+    """The part of a folded word that its inflections share."""
+    bare = word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+    return bare[:_STEM_LETTERS]
+
+
+def content_words(text: str) -> list[str]:
+    """Stems of the words that carry meaning, in order; pairs of characters for unspaced scripts."""
+    found: list[str] = []
+    for match in _TOKEN.finditer(text):
+        token = match.group()
+        if _UNSPACED_RUN.match(token):
+            found.extend(token[i : i + 2] for i in range(max(1, len(token) - 1)))
+        elif token.casefold() not in FUNCTION_WORDS:
+            folded = fold(token)
+            found.append(folded if any(c.isdigit() for c in folded) else stem(folded))
+    return found
+
+
+def numbers(text: str) -> set[str]:
+    """The numbers in a text, thousands separators removed."""
+    return {re.sub(r"[.,](?=\d{3}\b)", "", match) for match in _NUMBER.findall(unicodedata.normalize("NFKC", text))}
+
+
+def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Half-open spans of the sentences, without the white space around them, in order."""
+    start = 0
+    for match in _SENTENCE_END.finditer(text):
+        if _is_abbreviation(text, match.start(), match.end()):
+            continue
+        span = _trimmed(text, start, match.end())
+        if span is not None:
+            yield span
+        start = match.end()
+    span = _trimmed(text, start, len(text))
+    if span is not None:
+        yield span
+
+
+def ends_with_abbreviation(text: str) -> bool:
+    """Whether the full stop that would follow ``text`` belongs to an abbreviation or an initial."""
+    words = text.split()
+    if not words:
+        return False
+    last = words[-1].lstrip("(\"'“‘[").casefold()
+    return last in _ABBREVIATIONS or (len(last) == 1 and last.isalpha() and last.isascii() and last not in ("a", "i"))
+
+
+def _is_abbreviation(text: str, start: int, end: int) -> bool:
+    return text[start:end] == "." and ends_with_abbreviation(text[max(0, start - 12) : start])
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int] | None:
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return (start, end) if start < end else None

@@ -1,0 +1,102 @@
+"""Files that are either whole or not there: checksums, atomic writes, and copies."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from edgerag.errors import EdgeragError, ModelDamaged, StorageFull
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+def sha256_of(file: Path) -> str:
+    """Hex digest of the whole file. Raises ModelDamaged when it cannot be read to its end."""
+    try:
+        with file.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise ModelDamaged(f"{file} cannot be read: {error.strerror or error}.") from error
+
+
+@contextlib.contextmanager
+def whole_file(target: Path) -> Iterator[Path]:
+    """Gives a temporary path beside ``target``; what is written there becomes ``target`` when the block
+    ends well, durably and at once, and is removed when it does not. Raises StorageFull."""
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        with temporary.open("rb+") as stream:
+            os.fsync(stream.fileno())
+        temporary.replace(target)
+        _sync_folder(target.parent)
+    except OSError as error:
+        raise storage_error(target, error) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copies durably; the target appears when it is whole. Raises StorageFull before it begins to
+    write what cannot fit."""
+    free = shutil.disk_usage(target.parent).free
+    size = source.stat().st_size
+    if size > free:
+        raise StorageFull(
+            f"{source.name} needs {size / 1e6:,.0f} MB in {target.parent}, where {free / 1e6:,.0f} MB are free.",
+            remedy="Make room and try again.",
+        )
+    with whole_file(target) as temporary:
+        shutil.copyfile(source, temporary)
+
+
+def move_file(source: Path, target: Path) -> None:
+    """Moves durably within one file system. Raises StorageFull."""
+    try:
+        with source.open("rb+") as stream:
+            os.fsync(stream.fileno())
+        source.replace(target)
+        _sync_folder(target.parent)
+    except OSError as error:
+        raise storage_error(target, error) from error
+
+
+def storage_error(target: Path, error: OSError) -> EdgeragError:
+    """The error of ours that says why ``target`` could not be written."""
+    if error.errno in _FULL:
+        return StorageFull(f"The disk is full: {target} could not be written.", remedy="Make room and try again.")
+    return StorageFull(
+        f"{target} could not be written: {error.strerror or error}.", remedy="Check the folder's rights."
+    )
+
+
+def remove_partial(folder: Path) -> None:
+    """Removes what interrupted writers left behind: each carries the number of its process."""
+    for partial in folder.glob(".*.partial"):
+        number = partial.name.split(".")[-2]
+        if number.isdigit() and not _is_running(int(number)):
+            partial.unlink(missing_ok=True)  # another process may tidy at the same time
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # it belongs to someone else
+    return True
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

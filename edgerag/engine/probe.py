@@ -1,0 +1,133 @@
+"""A model file that was never loaded before is loaded by a child process first.
+
+llama.cpp ends the process on some damaged files, and a library built for another processor dies of
+SIGILL. Then only the child dies, and its death becomes a sentence.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from edgerag import errors
+from edgerag.errors import EngineUnavailable, ModelDamaged, ModelError, ModelTooLarge
+from edgerag.machine.cpu import read_processor
+from edgerag.types import Message, ModelFile, Sampling
+
+_LEAST_DEADLINE_S = 120.0
+_SLOWEST_BYTES_PER_S = 10_000_000  # an SD card
+_MARK = "edgerag-probe:"
+_PACKAGE_ROOT = Path(__file__).resolve().parent.parent.parent
+_CHILD = "import sys; sys.path.append(sys.argv[1]); from edgerag.engine.probe import child; child(sys.argv[2:])"
+
+# Every beginning of a conversation that the program sends.
+_CONVERSATIONS = (("user",), ("system", "user"), ("system", "user", "assistant", "user"))
+
+
+def engine_fingerprint() -> str:
+    """Changes when the engine or the processor does: then a file is tried again."""
+    spec = importlib.util.find_spec("llama_cpp")
+    parts = [*read_processor().features]
+    if spec is not None and spec.origin:
+        for library in sorted((Path(spec.origin).parent / "lib").glob("*llama*")):
+            stat = library.stat()
+            parts.append(f"{library.name} {stat.st_size} {stat.st_mtime_ns}")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def probe(model: ModelFile) -> None:
+    """Loads ``model`` in a child process and lets it work a little. Raises what is wrong with it."""
+    deadline_s = _LEAST_DEADLINE_S + model.size_bytes / _SLOWEST_BYTES_PER_S
+    # -P: files of the current folder must not pass for modules. No backtrace: ggml would start a debugger.
+    command = [sys.executable, "-P", "-c", _CHILD, str(_PACKAGE_ROOT), model.kind, str(model.path.resolve())]
+    try:
+        done = subprocess.run(  # noqa: S603 - our own interpreter and module
+            [*command, str(model.context_tokens), str(model.dimension)],
+            capture_output=True,
+            timeout=deadline_s,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "GGML_NO_BACKTRACE": "1"},
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ModelError(
+            f"{model.path} did not load within {deadline_s:.0f} s.", remedy="Try a smaller model, or a faster disk."
+        ) from error
+    answer = next(
+        (line for line in done.stdout.decode("utf-8", "replace").splitlines() if line.startswith(_MARK)), None
+    )
+    if done.returncode == 0 and answer is not None:
+        result = json.loads(answer.removeprefix(_MARK))
+        if result["error"]:
+            raise getattr(errors, result["error"])(result["message"], remedy=result["remedy"])
+        return
+    raise _death(model.path, done.returncode, done.stderr.decode("utf-8", "replace"))
+
+
+def _death(path: Path, code: int, stderr: str) -> ModelError:
+    last = next((line.strip() for line in reversed(stderr.splitlines()) if line.strip()), "")
+    if code == -signal.SIGILL:
+        return EngineUnavailable(
+            "llama.cpp was built for another processor than this one (it died of SIGILL).",
+            remedy="Build the portable one: make prepare",
+        )
+    if code == -signal.SIGKILL:
+        return ModelTooLarge(f"Loading {path} was killed by the system, most likely for want of memory.")
+    how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    return ModelDamaged(
+        f"llama.cpp crashed ({how}) on {path}{': ' + last[-300:] if last else ''}.",
+        remedy="The file is damaged, or made for another version of llama.cpp.",
+    )
+
+
+def child(arguments: list[str]) -> None:
+    """What the child process does."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    kind, path, context_tokens, dimension = arguments
+    model = ModelFile(
+        name=Path(path).name,
+        kind="chat" if kind == "chat" else "embedder",
+        path=Path(path),
+        size_bytes=Path(path).stat().st_size,
+        sha256="",
+        weights_sha256="",
+        licence="",
+        languages=(),
+        context_tokens=int(context_tokens),
+        dimension=int(dimension),
+    )
+    result = {"error": "", "message": "", "remedy": ""}
+    try:
+        _work(model)
+    except ModelError as error:
+        result = {"error": type(error).__name__, "message": error.message, "remedy": error.remedy}
+    sys.stdout.write(f"\n{_MARK}{json.dumps(result)}\n")
+
+
+def _work(model: ModelFile) -> None:
+    from edgerag.engine.llama import Model
+
+    Model(model.path, check_tensors=True).close()
+    if model.kind == "embedder":
+        from edgerag.engine.embedder import open_embedder
+
+        embedder = open_embedder(replace(model, context_tokens=min(model.context_tokens or 64, 64)), threads=1)
+        embedder.embed_query("probe")
+        return
+    from edgerag.engine.generator import open_generator
+
+    generator = open_generator(model, context_tokens=512, threads=1)
+    for roles in _CONVERSATIONS:
+        tokens = generator.encode_chat([Message(role=role, parts=("a",)) for role in roles])  # type: ignore[arg-type]
+    sampling = Sampling(temperature=0, top_p=1, repeat_penalty=1.1, seed=0)
+    for _ in generator.generate(tokens[:128], max_tokens=2, sampling=sampling, cancelled=lambda: False):
+        pass

@@ -1,0 +1,154 @@
+"""Statements about chunks: storing those of a document, and reading them back with their text.
+
+A chunk's text is not stored twice: it is cut out of the document's text by its offsets. Its words
+are in the FTS5 table ``chunk_words`` under the same rowid. ``state`` says where its vector is:
+0 nowhere yet, 1 in the table ``vectors``, 2 in a segment. Ids are never used again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from edgerag.errors import UsageError
+from edgerag.index import analyze, catalogue
+from edgerag.index.documents import read_text
+from edgerag.types import Chunk, ParsedDocument, StoredChunk
+
+# SQLite's default limit is 32,766 parameters; smaller statements are prepared faster.
+_BATCH = 500
+
+_SELECT = """
+    SELECT c.id, c.document_id, d.path, d.title, d.media_type, c.ordinal, c.start, c."end", c.heading_path,
+        c.page_first, c.page_last, c.line_first, c.line_last, c.token_count, c.context
+    FROM chunks c JOIN documents d ON d.id = c.document_id
+"""
+
+
+def write_chunks(db: sqlite3.Connection, document_id: int, parsed: ParsedDocument, chunks: Sequence[Chunk]) -> None:
+    """Makes ``chunks`` the chunks of the document. One whose embedding text was there keeps id and vector.
+
+    Raises UsageError if a chunk is not the text at its offsets.
+    """
+    for chunk in chunks:
+        if parsed.text[chunk.start : chunk.end] != chunk.text:
+            raise UsageError(
+                f"Chunk {chunk.ordinal} of {parsed.title!r} is not the text at characters {chunk.start}-{chunk.end}."
+            )
+    known: dict[bytes, list[int]] = defaultdict(list)
+    rows = db.execute(
+        "SELECT id, embedding_key FROM chunks WHERE document_id = ? ORDER BY ordinal DESC, id DESC", (document_id,)
+    )
+    for chunk_id, key in rows:
+        known[key].append(chunk_id)
+    kept = [known[key].pop() if known[key] else None for key in map(_embedding_key, chunks)]
+    remove_chunks(db, [chunk_id for ids in known.values() for chunk_id in ids])
+    for chunk, old_id in zip(chunks, kept, strict=True):
+        values = (
+            chunk.ordinal,
+            chunk.start,
+            chunk.end,
+            json.dumps(chunk.heading_path),
+            chunk.page_first,
+            chunk.page_last,
+            chunk.line_first,
+            chunk.line_last,
+            chunk.token_count,
+            json.dumps(chunk.context),  # JSON because a title may hold what is not valid UTF-8
+        )
+        if old_id is None:
+            cursor = db.execute(
+                'INSERT INTO chunks (ordinal, start, "end", heading_path, page_first, page_last, line_first,'
+                " line_last, token_count, context, document_id, embedding_key, state)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
+                (*values, document_id, _embedding_key(chunk)),
+            )
+            chunk_id = int(cursor.lastrowid or 0)
+        else:
+            chunk_id = old_id
+            db.execute(
+                'UPDATE chunks SET ordinal = ?, start = ?, "end" = ?, heading_path = ?, page_first = ?, page_last = ?,'
+                " line_first = ?, line_last = ?, token_count = ?, context = ? WHERE id = ?",
+                (*values, chunk_id),
+            )
+            db.execute("DELETE FROM chunk_words WHERE rowid = ?", (chunk_id,))
+        db.execute(
+            "INSERT INTO chunk_words (rowid, title, headings, body) VALUES (?, ?, ?, ?)",
+            (
+                chunk_id,
+                analyze.index_text(parsed.title),
+                analyze.index_text("\n".join(chunk.heading_path)),
+                analyze.index_text(chunk.text),
+            ),
+        )
+
+
+def _embedding_key(chunk: Chunk) -> bytes:
+    return hashlib.sha256(chunk.embedding_text.encode("utf-8", "surrogatepass")).digest()[:16]
+
+
+def remove_chunks(db: sqlite3.Connection, chunk_ids: Iterable[int]) -> None:
+    """Removes chunks with their words and vectors; rows in segments are marked dead."""
+    ids = [(chunk_id,) for chunk_id in chunk_ids]
+    catalogue.bury(db, [chunk_id for (chunk_id,) in ids])
+    db.executemany("DELETE FROM chunk_words WHERE rowid = ?", ids)
+    db.executemany("DELETE FROM vectors WHERE chunk_id = ?", ids)
+    db.executemany("DELETE FROM chunks WHERE id = ?", ids)
+
+
+def chunk_ids_of(db: sqlite3.Connection, document_id: int) -> list[int]:
+    return [row[0] for row in db.execute("SELECT id FROM chunks WHERE document_id = ?", (document_id,))]
+
+
+def read_chunks(db: sqlite3.Connection, chunk_ids: Sequence[int]) -> list[StoredChunk]:
+    """In the order asked for; ids that no longer exist are left out."""
+    found: dict[int, StoredChunk] = {}
+    for start in range(0, len(chunk_ids), _BATCH):
+        ids = [int(chunk_id) for chunk_id in chunk_ids[start : start + _BATCH]]
+        marks = ",".join("?" * len(ids))
+        # The text put into the statement is question marks only.
+        for row in db.execute(f"{_SELECT} WHERE c.id IN ({marks})", ids).fetchall():
+            found[row[0]] = _stored_chunk(db, row)
+    return [found[chunk_id] for chunk_id in chunk_ids if chunk_id in found]
+
+
+def pending_chunks(db: sqlite3.Connection, limit: int) -> list[StoredChunk]:
+    """The first ``limit`` chunks without a vector, in id order."""
+    rows = db.execute(_SELECT + " WHERE c.state = 0 ORDER BY c.id LIMIT ?", (max(0, limit),)).fetchall()
+    return [_stored_chunk(db, row) for row in rows]
+
+
+def _stored_chunk(db: sqlite3.Connection, row: tuple[Any, ...]) -> StoredChunk:
+    document_id, start, end = row[1], row[6], row[7]
+    page_first, page_last, line_first, line_last, token_count, context = row[9:]
+    chunk = Chunk(
+        ordinal=row[5],
+        start=start,
+        end=end,
+        text=read_text(db, document_id, start=start, end=end),
+        heading_path=tuple(json.loads(row[8])),
+        page_first=page_first,
+        page_last=page_last,
+        line_first=line_first,
+        line_last=line_last,
+        token_count=token_count,
+        context=json.loads(context),
+    )
+    return StoredChunk(row[0], document_id, path=row[2], title=row[3], media_type=row[4], chunk=chunk)
+
+
+def chunk_count(db: sqlite3.Connection) -> int:
+    return int(db.execute("SELECT count(*) FROM chunks").fetchone()[0])
+
+
+def pending_count(db: sqlite3.Connection) -> int:
+    return int(db.execute("SELECT count(*) FROM chunks WHERE state = 0").fetchone()[0])
+
+
+def word_rows(db: sqlite3.Connection) -> int:
+    """Rows of the keyword index; equals chunk_count in a whole library."""
+    return int(db.execute("SELECT count(*) FROM chunk_words_docsize").fetchone()[0])

@@ -1,0 +1,195 @@
+"""Statements about documents: their facts, their text, and the files that could not be read.
+
+The text is kept compressed, in parts of a fixed number of characters, so that showing one passage
+of a long document does not unpack all of it.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from edgerag.errors import LibraryDamaged, UsageError
+from edgerag.index.store import sql_text
+from edgerag.types import Document, Heading, Page, ParsedDocument
+
+# Characters in one part: unpacking one costs about 0.2 ms, and zlib gains little beyond its 32 KiB window.
+PART_CHARACTERS = 65_536
+
+_COLUMNS = """
+    SELECT d.id, d.path, d.root, d.title, d.media_type, d.content_sha256, d.size_bytes, d.mtime_ns,
+        json_array_length(d.pages),
+        (SELECT count(*) FROM chunks c WHERE c.document_id = d.id),
+        (SELECT count(*) FROM chunks c WHERE c.document_id = d.id AND c.state = 0),
+        d.warnings
+    FROM documents d
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A file that could not be read, as it was when that was tried."""
+
+    path: str
+    reason: str
+    size_bytes: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """What is known of the file that a document came from."""
+
+    path: str
+    root: str
+    content_sha256: str
+    size_bytes: int
+    mtime_ns: int
+
+
+def all_documents(db: sqlite3.Connection) -> list[Document]:
+    return [_document(row) for row in db.execute(_COLUMNS + " ORDER BY d.path, d.id")]
+
+
+def all_ids(db: sqlite3.Connection) -> list[int]:
+    return [row[0] for row in db.execute("SELECT id FROM documents ORDER BY id")]
+
+
+def document_by_id(db: sqlite3.Connection, document_id: int) -> Document:
+    """Raises UsageError if there is none."""
+    row = db.execute(_COLUMNS + " WHERE d.id = ?", (document_id,)).fetchone()
+    if row is None:
+        raise UsageError(
+            f"There is no document #{document_id} in the library.", remedy="`edgerag status` lists the documents."
+        )
+    return _document(row)
+
+
+def document_by_path(db: sqlite3.Connection, path: str) -> Document | None:
+    row = db.execute(_COLUMNS + " WHERE d.path = CAST(? AS TEXT)", (sql_text(path),)).fetchone()
+    return None if row is None else _document(row)
+
+
+def _document(row: tuple[Any, ...]) -> Document:
+    *facts, warnings = row
+    facts.append(tuple(json.loads(warnings)))
+    return Document(*facts)
+
+
+def write_document(db: sqlite3.Connection, parsed: ParsedDocument, facts: FileFacts) -> int:
+    """Inserts it, or replaces facts and text of the document of the same path; its id stays."""
+    values = (
+        sql_text(facts.root),
+        sql_text(parsed.title),
+        parsed.media_type,
+        facts.content_sha256,
+        facts.size_bytes,
+        facts.mtime_ns,
+        len(parsed.text),
+        json.dumps([(page.number, page.start, page.end) for page in parsed.pages]),
+        json.dumps([(heading.level, heading.title, heading.start) for heading in parsed.headings]),
+        json.dumps(parsed.warnings),
+    )
+    row = db.execute("SELECT id FROM documents WHERE path = CAST(? AS TEXT)", (sql_text(facts.path),)).fetchone()
+    if row is None:
+        cursor = db.execute(
+            "INSERT INTO documents (path, root, title, media_type, content_sha256, size_bytes, mtime_ns,"
+            " text_length, pages, headings, warnings)"
+            " VALUES (CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?, ?, ?, ?, ?, ?)",
+            (sql_text(facts.path), *values),
+        )
+        document_id = int(cursor.lastrowid or 0)
+    else:
+        document_id = int(row[0])
+        db.execute(
+            "UPDATE documents SET root = CAST(? AS TEXT), title = CAST(? AS TEXT), media_type = ?, content_sha256 = ?,"
+            " size_bytes = ?, mtime_ns = ?, text_length = ?, pages = ?, headings = ?, warnings = ? WHERE id = ?",
+            (*values, document_id),
+        )
+        db.execute("DELETE FROM document_texts WHERE document_id = ?", (document_id,))
+    db.executemany(
+        "INSERT INTO document_texts (document_id, part, body) VALUES (?, ?, ?)",
+        (
+            (document_id, part, _pack(parsed.text[start : start + PART_CHARACTERS]))
+            for part, start in enumerate(range(0, len(parsed.text), PART_CHARACTERS))
+        ),
+    )
+    return document_id
+
+
+def parsed_document(db: sqlite3.Connection, document_id: int) -> ParsedDocument:
+    """What was given to write_document. Raises UsageError if there is no such document."""
+    document = document_by_id(db, document_id)
+    length, pages, headings = db.execute(
+        "SELECT text_length, pages, headings FROM documents WHERE id = ?", (document_id,)
+    ).fetchone()
+    return ParsedDocument(
+        text=read_text(db, document_id, start=0, end=length),
+        title=document.title,
+        media_type=document.media_type,
+        pages=tuple(Page(*page) for page in json.loads(pages)),
+        headings=tuple(Heading(*heading) for heading in json.loads(headings)),
+        warnings=document.warnings,
+    )
+
+
+def read_text(db: sqlite3.Connection, document_id: int, *, start: int, end: int) -> str:
+    """Characters ``start`` to ``end`` of a document. Raises LibraryDamaged if they are not all there."""
+    if start >= end:
+        return ""
+    first, last = start // PART_CHARACTERS, (end - 1) // PART_CHARACTERS
+    parts = db.execute(
+        "SELECT body FROM document_texts WHERE document_id = ? AND part BETWEEN ? AND ? ORDER BY part",
+        (document_id, first, last),
+    )
+    offset = first * PART_CHARACTERS
+    text = "".join(_unpack(body, document_id) for (body,) in parts)[start - offset : end - offset]
+    if len(text) != end - start:
+        raise LibraryDamaged(
+            f"The text of document #{document_id} is cut short.", remedy="Ingest that document's folder again."
+        )
+    return text
+
+
+def _pack(text: str) -> bytes:
+    return zlib.compress(text.encode("utf-8", "surrogatepass"))
+
+
+def _unpack(body: bytes, document_id: int) -> str:
+    try:
+        return zlib.decompress(body).decode("utf-8", "surrogatepass")
+    except (zlib.error, UnicodeDecodeError) as error:
+        raise LibraryDamaged(
+            f"The text of document #{document_id} is damaged: {error}.", remedy="Ingest that document's folder again."
+        ) from error
+
+
+def touch_document(db: sqlite3.Connection, document_id: int, *, size_bytes: int, mtime_ns: int) -> None:
+    db.execute("UPDATE documents SET size_bytes = ?, mtime_ns = ? WHERE id = ?", (size_bytes, mtime_ns, document_id))
+
+
+def delete_document(db: sqlite3.Connection, document_id: int) -> bool:
+    """Removes its row and text; its chunks must have been removed before. True if there was one."""
+    return db.execute("DELETE FROM documents WHERE id = ?", (document_id,)).rowcount == 1
+
+
+def write_failure(db: sqlite3.Connection, path: str, *, root: str, reason: str, size_bytes: int, mtime_ns: int) -> None:
+    db.execute(
+        "INSERT OR REPLACE INTO failures (path, root, reason, size_bytes, mtime_ns)"
+        " VALUES (CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, ?)",
+        (sql_text(path), sql_text(root), sql_text(reason), size_bytes, mtime_ns),
+    )
+
+
+def all_failures(db: sqlite3.Connection) -> list[Failure]:
+    return [
+        Failure(*row) for row in db.execute("SELECT path, reason, size_bytes, mtime_ns FROM failures ORDER BY path")
+    ]
+
+
+def delete_failures(db: sqlite3.Connection, paths: Sequence[str]) -> None:
+    db.executemany("DELETE FROM failures WHERE path = CAST(? AS TEXT)", ((sql_text(path),) for path in paths))

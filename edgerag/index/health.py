@@ -1,0 +1,139 @@
+"""What a library holds, and whether it is whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from edgerag.errors import EdgeragError
+from edgerag.index import catalogue, chunks, documents
+from edgerag.index.catalogue import SegmentEntry
+from edgerag.index.hnsw.residency import Residency
+from edgerag.index.hnsw.search import Segment
+from edgerag.index.segments import FOLDER_NAME, OpenSegment
+from edgerag.index.store import Store
+from edgerag.types import EmbedderIdentity, Finding, LibraryStatus, SegmentStatus
+
+_RESTORE = "Restore the library folder from a copy, or delete it and ingest again."
+
+
+def status(
+    folder: Path, store: Store, identity: EmbedderIdentity, opened: list[OpenSegment], residency: Residency
+) -> LibraryStatus:
+    with store.reading() as db:
+        document_count = len(documents.all_ids(db))
+        chunk_count, pending_count = chunks.chunk_count(db), chunks.pending_count(db)
+    segments = tuple(
+        SegmentStatus(
+            name=each.entry.file,
+            vector_count=each.entry.row_count,
+            dead_count=each.entry.dead_count,
+            size_bytes=each.entry.size_bytes,
+            block_count=each.entry.block_count,
+            resident_bytes=residency.file_resident_bytes(each.segment.blocks),
+        )
+        for each in opened
+    )
+    return LibraryStatus(
+        name=folder.name,
+        folder=str(folder),
+        embedder=identity.name,
+        dimension=identity.dimension,
+        document_count=document_count,
+        chunk_count=chunk_count,
+        pending_count=pending_count,
+        size_bytes=_size_bytes(folder),
+        budget_bytes=residency.budget_bytes,
+        resident_bytes=sum(segment.resident_bytes for segment in segments),
+        segments=segments,
+    )
+
+
+def _size_bytes(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        try:
+            total += path.stat().st_size if path.is_file() else 0
+        except FileNotFoundError:
+            continue  # the writer deleted it meanwhile
+    return total
+
+
+def verify(folder: Path, store: Store, identity: EmbedderIdentity, residency: Residency) -> list[Finding]:
+    """One finding per part; severity "ok" where nothing is wrong. Raises nothing that a damaged file causes."""
+    findings = [_verify_database(store)]
+    if findings[0].severity != "ok":
+        return findings  # what a damaged catalogue says about segments means nothing
+    with store.reading() as db:
+        entries = catalogue.segments(db)
+    for entry in entries:
+        finding = _verify_segment(folder / FOLDER_NAME / entry.file, entry, store, identity, residency)
+        if finding is not None:
+            findings.append(finding)
+    return findings
+
+
+def _verify_database(store: Store) -> Finding:
+    faults = store.damage()
+    if not faults:
+        try:
+            faults = _verify_counts(store)
+        except EdgeragError as error:
+            faults = [error.message]
+    if faults:
+        return Finding("database", "error", f"{store.path} is damaged: {'; '.join(faults[:3])}.", _RESTORE)
+    return Finding("database", "ok", f"{store.path.name} is whole.")
+
+
+def _verify_counts(store: Store) -> list[str]:
+    faults = []
+    with store.reading() as db:
+        if (words := chunks.word_rows(db)) != (count := chunks.chunk_count(db)):
+            faults.append(f"{count} chunks but {words} rows of words")
+        if stray := catalogue.stray_states(db):
+            faults.append(f"{stray} chunks without the vector that they should have")
+        for document_id in documents.all_ids(db):
+            documents.parsed_document(db, document_id)  # raises LibraryDamaged if its text is not whole
+    return faults
+
+
+def _verify_segment(
+    path: Path, entry: SegmentEntry, store: Store, identity: EmbedderIdentity, residency: Residency
+) -> Finding | None:
+    """None if the segment was merged away meanwhile."""
+    name = f"segment {entry.file}"
+    try:
+        segment = Segment(path, identity=identity, residency=residency)
+    except FileNotFoundError:
+        with store.reading() as db:
+            if all(entry.id != listed.id for listed in catalogue.segments(db)):
+                return None
+        return Finding(name, "error", f"{path} is missing.", _RESTORE)
+    except EdgeragError as error:
+        return Finding(name, "error", error.message, error.remedy)
+    except OSError as error:
+        return Finding(name, "error", f"{path} cannot be read: {error.strerror or error}.", _RESTORE)
+    try:
+        faults = segment.damage() or _disagreements(segment, entry, store)
+    finally:
+        segment.close()
+    if faults:
+        return Finding(name, "error", f"{path} is damaged: {'; '.join(faults[:3])}.", _RESTORE)
+    return Finding(name, "ok", f"{entry.file}: {entry.block_count} blocks, {entry.live_count} live vectors.")
+
+
+def _disagreements(segment: Segment, entry: SegmentEntry, store: Store) -> list[str]:
+    with store.reading() as db:
+        if all(entry.id != listed.id for listed in catalogue.segments(db)):
+            return []  # merged away meanwhile
+        rows, chunk_ids = catalogue.placements(db, entry.id)
+        dead = catalogue.dead_rows(db, entry.id)
+    faults = []
+    if segment.row_count != entry.row_count or segment.header.file_bytes != entry.size_bytes:
+        faults.append("its size is not what the catalogue says")
+    elif not np.array_equal(np.sort(np.concatenate([rows, dead])), np.arange(entry.row_count)):
+        faults.append("its live and removed rows do not make up the whole")
+    elif not np.array_equal(segment.labels(rows), chunk_ids):
+        faults.append("its rows belong to other chunks than the catalogue says")
+    return faults

@@ -1,0 +1,348 @@
+"""Version 1 of the segment file: header, sections, blocks. docs/index-format.md has it byte by byte.
+
+A segment is one immutable file: a header, then sections of equal-sized rows. Each section is cut into
+blocks of ``block_bytes`` (64 MiB), each with its own CRC-32 in the header; the header has one of its own.
+Rows are packed in groups of whole pages, so that none lies across a block and few lie across a page.
+CRC-32 (zlib): it finds every error burst up to 32 bits and misses one in four billion others, zlib is
+everywhere, and it is not meant against someone who forges files (who could write a right hash too).
+
+This module reads and checks headers; write.py makes files, search.py maps them.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+from edgerag.errors import EmbedderMismatch, LibraryDamaged, LibraryVersionUnknown
+from edgerag.types import EmbedderIdentity
+
+# Not text, and broken by any transfer that changes line ends or cuts the eighth bit.
+MAGIC = b"\x89ERAG\r\n\x1a"
+VERSION = 1
+PAGE_BYTES = 4096
+BLOCK_BYTES = 64 * 2**20
+METRIC_COSINE = 1
+NO_ENTRY = 0xFFFF_FFFF
+MAX_LEVELS = 64  # hnswlib's levels follow ln(n) / ln(M); 64 is out of reach
+
+_FIXED = struct.Struct("<8sIIIIQIIIIQIIIIIIII8x")
+_SECTION = struct.Struct("<IIQQQIIII")
+FIXED_BYTES = _FIXED.size
+SECTION_BYTES = _SECTION.size
+_CRC_OFFSET = 16
+# More blocks than this (64 TiB of them) is a damaged count, not a file.
+_MAX_HEADER_BYTES = 8 * 2**20
+
+_RESTORE = "Restore the library folder from a copy, or delete it and ingest again."
+
+
+class SectionKind(IntEnum):
+    """What the rows of a section are. Later versions add kinds (compact codes); numbers stay."""
+
+    LABELS = 1  # chunk id of each row, u64
+    LEVELS = 2  # links above level 0: u32 node, u32 count, u32 × m
+    LINKS = 3  # links of level 0: u32 count, u32 × m0
+    VECTORS = 4  # the vectors, f32 × dimension, unit length
+
+
+class Encoding(IntEnum):
+    """The number type of a section's rows, little-endian."""
+
+    F32 = 1
+    U32 = 2
+    U64 = 3
+
+
+ENCODING_DTYPE = {Encoding.F32: "<f4", Encoding.U32: "<u4", Encoding.U64: "<u8"}
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Where the rows of one kind lie: row i at offset + i // rows_per_group * group_bytes + i % rows_per_group
+    * row_bytes."""
+
+    kind: SectionKind
+    encoding: Encoding
+    row_bytes: int
+    row_count: int
+    offset: int
+    length: int
+    rows_per_group: int
+    group_bytes: int
+    block_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """All that is known of a segment before any of its blocks is read."""
+
+    block_bytes: int
+    file_bytes: int
+    dimension: int
+    m: int  # most links of a node above level 0
+    m0: int  # most links of a node on level 0; 0: there is no graph, the segment is scanned
+    row_count: int
+    entry_point: int
+    level_counts: tuple[int, ...]  # nodes on level 1, 2, ...
+    model_name: str
+    weights_sha256: str
+    sections: tuple[Section, ...]
+    block_crcs: tuple[int, ...]  # of the sections' blocks, in order
+
+    @property
+    def max_level(self) -> int:
+        return len(self.level_counts)
+
+    @property
+    def has_graph(self) -> bool:
+        return self.m0 > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """How rows of one size are packed."""
+
+    rows_per_group: int
+    group_bytes: int
+
+
+def group_rows(row_bytes: int, block_bytes: int) -> Grouping:
+    """The smallest power-of-two group from one page up that wastes at most 1/16; else the least wasteful.
+
+    One page where it fits well (128-dim vectors, links); 1,536-byte rows take two pages, because one
+    page would waste a quarter of the file. Raises ValueError if a row is longer than a block.
+    """
+    best: Grouping | None = None
+    group_bytes = PAGE_BYTES
+    while group_bytes <= block_bytes:
+        rows = group_bytes // row_bytes
+        if rows:
+            if (group_bytes - rows * row_bytes) * 16 <= group_bytes:
+                return Grouping(rows, group_bytes)
+            if best is None or rows * row_bytes * best.group_bytes > best.rows_per_group * row_bytes * group_bytes:
+                best = Grouping(rows, group_bytes)
+        group_bytes *= 2
+    if best is None:
+        raise ValueError(f"a row of {row_bytes} bytes does not fit in a block of {block_bytes}")
+    return best
+
+
+def header_size(*, section_count: int, level_count: int, name_bytes: int, weights_bytes: int, block_count: int) -> int:
+    size = FIXED_BYTES + 4 * level_count + SECTION_BYTES * section_count + name_bytes + weights_bytes
+    return _up(_up(size, 4) + 4 * block_count, PAGE_BYTES)
+
+
+def encode_header(header: Header) -> bytes:
+    name, weights = header.model_name.encode(), header.weights_sha256.encode()
+    size = header_size(
+        section_count=len(header.sections),
+        level_count=header.max_level,
+        name_bytes=len(name),
+        weights_bytes=len(weights),
+        block_count=len(header.block_crcs),
+    )
+    out = bytearray(
+        _FIXED.pack(
+            MAGIC,
+            VERSION,
+            size,
+            0,
+            header.block_bytes,
+            header.file_bytes,
+            header.dimension,
+            METRIC_COSINE,
+            header.m,
+            header.m0,
+            header.row_count,
+            header.entry_point,
+            header.max_level,
+            len(header.sections),
+            len(header.block_crcs),
+            len(name),
+            len(weights),
+            0,
+            0,
+        )
+    )
+    out += struct.pack(f"<{header.max_level}I", *header.level_counts)
+    for s in header.sections:
+        out += _SECTION.pack(
+            s.kind,
+            s.row_bytes,
+            s.row_count,
+            s.offset,
+            s.length,
+            s.rows_per_group,
+            s.group_bytes,
+            s.block_count,
+            s.encoding,
+        )
+    out += name + weights
+    out += bytes(_up(len(out), 4) - len(out))
+    out += struct.pack(f"<{len(header.block_crcs)}I", *header.block_crcs)
+    out += bytes(size - len(out))
+    struct.pack_into("<I", out, _CRC_OFFSET, zlib.crc32(out))
+    return bytes(out)
+
+
+def read_header(path: Path, *, identity: EmbedderIdentity) -> Header:
+    """The checked header of a segment file, which must be made with ``identity``.
+
+    Raises LibraryDamaged (not a segment, cut short, header damaged or contradicting itself),
+    LibraryVersionUnknown and EmbedderMismatch (other model, other dimension); OSError passes.
+    """
+    with path.open("rb") as file:
+        actual_bytes = file.seek(0, 2)
+        file.seek(0)
+        fixed = file.read(FIXED_BYTES)
+        if not fixed.startswith(MAGIC):
+            if actual_bytes < FIXED_BYTES and MAGIC.startswith(fixed[: len(MAGIC)]):
+                raise damaged(path, f"is cut short: {actual_bytes} bytes are less than a header")
+            raise damaged(path, "is not a segment file")
+        if len(fixed) < FIXED_BYTES:
+            raise damaged(path, f"is cut short: {actual_bytes} bytes are less than a header")
+        version, size = struct.unpack_from("<II", fixed, len(MAGIC))
+        if version != VERSION:
+            raise LibraryVersionUnknown(
+                f"{path} has segment format {version} and this program knows format {VERSION}.",
+                remedy="Use the edgerag that wrote it, or ingest into a new library.",
+            )
+        if size % PAGE_BYTES or not FIXED_BYTES <= size <= _MAX_HEADER_BYTES:
+            raise damaged(path, "has a damaged header (its size is impossible)")
+        raw = fixed + file.read(size - FIXED_BYTES)
+    if len(raw) < size:
+        raise damaged(path, f"is cut short inside its header ({actual_bytes} of {size} bytes)")
+    (stored_crc,) = struct.unpack_from("<I", raw, _CRC_OFFSET)
+    if zlib.crc32(raw[:_CRC_OFFSET] + bytes(4) + raw[_CRC_OFFSET + 4 :]) != stored_crc:
+        raise damaged(path, "has a damaged header (checksum)")
+    header = _decode(raw, path)
+    _check_identity(header, path, identity)
+    if actual_bytes < header.file_bytes:
+        lost = next(
+            (number for number, (_, end) in enumerate(block_spans(header)) if end > actual_bytes),
+            len(header.block_crcs),
+        )
+        raise damaged(path, f"is cut short from block {lost} on ({actual_bytes} of {header.file_bytes} bytes)")
+    if actual_bytes > header.file_bytes:
+        raise damaged(path, f"is longer than it should be ({actual_bytes} bytes instead of {header.file_bytes})")
+    return header
+
+
+def _decode(raw: bytes, path: Path) -> Header:
+    """The header behind a right checksum; still refuses one that contradicts itself."""
+    (_, _, size, _, block_bytes, file_bytes, dimension, metric, m, m0, row_count, entry_point) = _FIXED.unpack_from(
+        raw
+    )[:12]
+    level_count, section_count, block_count, name_bytes, weights_bytes = _FIXED.unpack_from(raw)[12:17]
+    expected = header_size(
+        section_count=section_count,
+        level_count=level_count,
+        name_bytes=name_bytes,
+        weights_bytes=weights_bytes,
+        block_count=block_count,
+    )
+    if expected != size or level_count > MAX_LEVELS or metric != METRIC_COSINE:
+        raise damaged(path, "has a damaged header (counts contradict its size)")
+    position = FIXED_BYTES
+    level_counts = struct.unpack_from(f"<{level_count}I", raw, position)
+    position += 4 * level_count
+    sections = []
+    for _ in range(section_count):
+        kind, row_bytes, rows, offset, length, per_group, group_bytes, blocks, encoding = _SECTION.unpack_from(
+            raw, position
+        )
+        position += SECTION_BYTES
+        try:
+            section = Section(
+                SectionKind(kind), Encoding(encoding), row_bytes, rows, offset, length, per_group, group_bytes, blocks
+            )
+        except ValueError as error:
+            raise damaged(path, f"has a damaged header ({error})") from error
+        sections.append(section)
+    try:
+        name = raw[position : position + name_bytes].decode()
+        weights = raw[position + name_bytes : position + name_bytes + weights_bytes].decode()
+    except UnicodeDecodeError as error:
+        raise damaged(path, "has a damaged header (model name)") from error
+    crcs = struct.unpack_from(f"<{block_count}I", raw, _up(position + name_bytes + weights_bytes, 4))
+    header = Header(
+        block_bytes, file_bytes, dimension, m, m0, row_count, entry_point, level_counts, name, weights,
+        tuple(sections), crcs,
+    )  # fmt: skip
+    _check_consistency(header, size, path)
+    return header
+
+
+def _check_consistency(header: Header, size: int, path: Path) -> None:
+    wanted = {
+        SectionKind.LABELS: (Encoding.U64, 8, header.row_count),
+        SectionKind.VECTORS: (Encoding.F32, 4 * header.dimension, header.row_count),
+    }
+    if header.has_graph:
+        wanted[SectionKind.LINKS] = (Encoding.U32, 4 * (1 + header.m0), header.row_count)
+        wanted[SectionKind.LEVELS] = (Encoding.U32, 4 * (2 + header.m), sum(header.level_counts))
+    found = {section.kind: (section.encoding, section.row_bytes, section.row_count) for section in header.sections}
+    entry_ok = header.entry_point < header.row_count if header.has_graph else header.entry_point == NO_ENTRY
+    block_ok = header.block_bytes >= PAGE_BYTES and header.block_bytes & (header.block_bytes - 1) == 0
+    if found != wanted or len(found) != len(header.sections) or not (entry_ok and block_ok and header.dimension):
+        raise damaged(path, "has a damaged header (sections contradict the counts)")
+    position = size
+    for section in header.sections:
+        if section.row_bytes > header.block_bytes:
+            raise damaged(path, f"has a damaged header (section {section.kind.name.lower()})")
+        grouping = group_rows(section.row_bytes, header.block_bytes)
+        groups = -(-section.row_count // grouping.rows_per_group)
+        if (
+            (section.rows_per_group, section.group_bytes) != (grouping.rows_per_group, grouping.group_bytes)
+            or section.offset != position
+            or section.length != groups * grouping.group_bytes
+            or section.block_count != -(-section.length // header.block_bytes)
+        ):
+            raise damaged(path, f"has a damaged header (section {section.kind.name.lower()})")
+        position += section.length
+    if position != header.file_bytes or sum(s.block_count for s in header.sections) != len(header.block_crcs):
+        raise damaged(path, "has a damaged header (sections contradict the file size)")
+
+
+def _check_identity(header: Header, path: Path, identity: EmbedderIdentity) -> None:
+    if header.weights_sha256 != identity.weights_sha256:
+        raise EmbedderMismatch(
+            f"{path} was made with the embedder {header.model_name!r}, not with {identity.name!r}.",
+            remedy="Restore the segment file that belongs to this library, or ingest again.",
+        )
+    if header.dimension != identity.dimension:
+        raise EmbedderMismatch(
+            f"{path} holds vectors of {header.dimension} dimensions, not of {identity.dimension}.",
+            remedy="Restore the segment file that belongs to this library, or ingest again.",
+        )
+
+
+def block_spans(header: Header) -> list[tuple[int, int]]:
+    """(first byte, byte after the last) of every block, in order."""
+    return [
+        (start, min(start + header.block_bytes, section.offset + section.length))
+        for section in header.sections
+        for start in range(section.offset, section.offset + section.length, header.block_bytes)
+    ]
+
+
+def block_name(header: Header, block: int) -> str:
+    """How messages call a block: its number in the file and what it holds."""
+    first = 0
+    for section in header.sections:
+        if block < first + section.block_count:
+            return f"block {block} ({section.kind.name.lower()})"
+        first += section.block_count
+    return f"block {block}"
+
+
+def damaged(path: Path, what: str) -> LibraryDamaged:
+    return LibraryDamaged(f"{path} {what}.", remedy=_RESTORE)
+
+
+def _up(value: int, step: int) -> int:
+    return -(-value // step) * step

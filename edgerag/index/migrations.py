@@ -1,0 +1,135 @@
+"""The schema of ``library.sqlite``, as numbered steps.
+
+``PRAGMA user_version`` is the number of steps applied. Steps are only ever appended; each runs in the
+same transaction as the change of the number, so a library is never between two versions. The tables
+are described in docs/index-format.md.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from edgerag.errors import LibraryVersionUnknown
+
+# "ERAG": tells our files from other SQLite files.
+APPLICATION_ID = 0x45524147
+
+_STEP_1 = """
+CREATE TABLE meta (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE documents (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    path TEXT NOT NULL UNIQUE,
+    root TEXT NOT NULL,
+    title TEXT NOT NULL,
+    media_type TEXT NOT NULL,
+    content_sha256 TEXT NOT NULL,
+    size_bytes INTEGER NOT NULL,
+    mtime_ns INTEGER NOT NULL,
+    text_length INTEGER NOT NULL,
+    pages TEXT NOT NULL,
+    headings TEXT NOT NULL,
+    warnings TEXT NOT NULL
+);
+
+CREATE TABLE document_texts (
+    document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    part INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (document_id, part)
+);
+
+CREATE TABLE segments (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    file TEXT NOT NULL UNIQUE,
+    row_count INTEGER NOT NULL,
+    size_bytes INTEGER NOT NULL,
+    block_count INTEGER NOT NULL
+);
+
+CREATE TABLE chunks (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    ordinal INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    "end" INTEGER NOT NULL,
+    heading_path TEXT NOT NULL,
+    page_first INTEGER,
+    page_last INTEGER,
+    line_first INTEGER NOT NULL,
+    line_last INTEGER NOT NULL,
+    token_count INTEGER NOT NULL,
+    context TEXT NOT NULL,
+    embedding_key BLOB NOT NULL,
+    state INTEGER NOT NULL CHECK (state IN (0, 1, 2)),
+    segment_id INTEGER REFERENCES segments (id),
+    segment_row INTEGER,
+    CHECK ((state = 2) = (segment_id IS NOT NULL) AND (state = 2) = (segment_row IS NOT NULL))
+);
+CREATE INDEX chunks_of_document ON chunks (document_id, ordinal);
+CREATE INDEX chunks_pending ON chunks (id) WHERE state = 0;
+CREATE INDEX chunks_pending_of_document ON chunks (document_id) WHERE state = 0;
+CREATE INDEX chunks_of_segment ON chunks (segment_id) WHERE segment_id IS NOT NULL;
+
+CREATE TABLE vectors (
+    chunk_id INTEGER PRIMARY KEY REFERENCES chunks (id) ON DELETE CASCADE,
+    vector BLOB NOT NULL
+);
+
+CREATE TABLE tombstones (
+    segment_id INTEGER NOT NULL REFERENCES segments (id) ON DELETE CASCADE,
+    segment_row INTEGER NOT NULL,
+    PRIMARY KEY (segment_id, segment_row)
+) WITHOUT ROWID;
+
+CREATE TABLE failures (
+    path TEXT PRIMARY KEY,
+    root TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    size_bytes INTEGER NOT NULL,
+    mtime_ns INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE VIRTUAL TABLE chunk_words USING fts5 (
+    title, headings, body,
+    tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co M*'"
+);
+"""
+
+STEPS: tuple[str, ...] = (_STEP_1,)
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """Steps applied so far; 0 is an empty file."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def check_version(connection: sqlite3.Connection, *, where: str, steps: Sequence[str] = STEPS) -> int:
+    """The version, if this program can work with it. Raises LibraryVersionUnknown."""
+    version = version_of(connection)
+    application = int(connection.execute("PRAGMA application_id").fetchone()[0])
+    if (version or application) and application != APPLICATION_ID:
+        raise LibraryVersionUnknown(
+            f"{where} is a database of another program.", remedy="Choose another folder for the library."
+        )
+    if version > len(steps):
+        raise LibraryVersionUnknown(
+            f"{where} has version {version} and this program knows versions up to {len(steps)}.",
+            remedy="Use the newer edgerag that wrote it, or ingest into a new library.",
+        )
+    return version
+
+
+def migrate(connection: sqlite3.Connection, *, where: str, steps: Sequence[str] = STEPS) -> None:
+    """Brings the schema to the newest version; needs a connection outside any transaction."""
+    version = check_version(connection, where=where, steps=steps)
+    for number in range(version + 1, len(steps) + 1):
+        # executescript commits whatever is open, so the transaction is part of the script.
+        connection.executescript(
+            f"BEGIN IMMEDIATE;\n{steps[number - 1]}\n"
+            f"PRAGMA application_id = {APPLICATION_ID};\nPRAGMA user_version = {number};\nCOMMIT;"
+        )

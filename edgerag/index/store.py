@@ -1,0 +1,230 @@
+"""One connection to ``library.sqlite``: how it is opened, its transactions, and what its errors mean.
+
+Promises: a transaction is on the disk when it returns (WAL, synchronous=FULL) or it never happened;
+every failure of SQLite leaves here as an error of edgerag.errors. The statements themselves are in
+documents.py, chunks.py, catalogue.py and keywords.py, which are given the open connection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
+
+from edgerag.errors import LibraryBusy, LibraryDamaged, LibraryMissing, LibraryVersionUnknown, StorageFull
+from edgerag.index import migrations
+
+DATABASE_NAME = "library.sqlite"
+# A reader waits this long while the last writer folds the WAL into the file on closing.
+_BUSY_TIMEOUT_S = 15.0
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+Mode = Literal["read", "write"]
+
+
+class Store:
+    """The database of one library; usable from one thread at a time."""
+
+    def __init__(self, folder: Path, *, mode: Mode, steps: Sequence[str] = migrations.STEPS) -> None:
+        """Opens it; in write mode makes it or brings it to the newest version.
+
+        Raises LibraryMissing, LibraryVersionUnknown, LibraryDamaged, LibraryBusy, StorageFull.
+        """
+        self.path = folder / DATABASE_NAME
+        self.mode: Mode = mode
+        self._immutable_state: tuple[int, int] | None = None  # set while opened as an unchanging file
+        with translated(self.path):
+            self._connection = self._open(steps)
+
+    def _open(self, steps: Sequence[str]) -> sqlite3.Connection:
+        if self.mode == "write":
+            connection = self._connect("rwc")
+            try:
+                migrations.check_version(connection, where=str(self.path), steps=steps)
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = FULL")
+                connection.execute("PRAGMA foreign_keys = ON")
+                # Deletions of a big document would otherwise spill their journal where there may be no room.
+                connection.execute("PRAGMA temp_store = MEMORY")
+                migrations.migrate(connection, where=str(self.path), steps=steps)
+            except BaseException:
+                connection.close()
+                raise
+            return connection
+        if not self.path.is_file() or not self.path.stat().st_size:
+            raise LibraryMissing(
+                f"There is no library in {self.path.parent}.", remedy="Make one: edgerag ingest FOLDER"
+            )
+        connection = self._connect_for_reading()
+        try:
+            version = migrations.check_version(connection, where=str(self.path), steps=steps)
+            if version == 0:
+                raise LibraryMissing(
+                    f"The library in {self.path.parent} was never finished.", remedy="Run: edgerag ingest FOLDER"
+                )
+            if version < len(steps):
+                raise LibraryVersionUnknown(
+                    f"{self.path} has the older version {version}.", remedy="Run edgerag ingest once to bring it up."
+                )
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _connect(self, mode: str, *, immutable: bool = False) -> sqlite3.Connection:
+        uri = f"file:{quote(str(self.path))}?mode={mode}" + ("&immutable=1" if immutable else "")
+        connection = sqlite3.connect(
+            uri, uri=True, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+        )
+        # Paths need not be valid UTF-8; they are stored as the bytes they are.
+        connection.text_factory = _decode
+        return connection
+
+    def _connect_for_reading(self) -> sqlite3.Connection:
+        """A reader that follows the writer; on a folder where nothing can be written, an unchanging file.
+
+        WAL needs a shared-memory file beside the database. Where it cannot be made there is no writer
+        either, so the file may be read as it lies, provided that no WAL holds newer transactions.
+        """
+        self._immutable_state = None
+        connection = self._connect("ro")
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            return connection
+        except sqlite3.OperationalError as error:
+            connection.close()
+            if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+                raise
+            wal = self.path.with_name(self.path.name + "-wal")
+            if wal.exists() and wal.stat().st_size:
+                raise LibraryDamaged(
+                    f"{wal} holds changes that cannot be applied because the folder is read-only.",
+                    remedy="Open the library once where it can be written (edgerag status), then copy it again.",
+                ) from error
+        self._immutable_state = self._file_state()
+        return self._connect("ro", immutable=True)
+
+    def _file_state(self) -> tuple[int, int]:
+        stat = self.path.stat()
+        wal = self.path.with_name(self.path.name + "-wal")
+        return stat.st_mtime_ns, stat.st_size + (wal.stat().st_size if wal.exists() else 0)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """One consistent view of the library for as long as the block lasts."""
+        with translated(self.path):
+            if self._connection.in_transaction:  # inside our own transaction: it is the view
+                yield self._connection
+                return
+            self._follow_read_only_file()
+            self._connection.execute("BEGIN")
+            try:
+                yield self._connection
+            finally:
+                _roll_back(self._connection)
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction: committed and on the disk when the block ends, undone when it raises."""
+        assert self.mode == "write", "the library was opened for reading"
+        with translated(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            finally:
+                _roll_back(self._connection)
+
+    def _follow_read_only_file(self) -> None:
+        """Reopens a file that was taken for unchanging and did change."""
+        if self._immutable_state is not None and self._file_state() != self._immutable_state:
+            self._connection.close()
+            self._connection = self._connect_for_reading()
+
+    def checkpoint(self) -> None:
+        """Folds the WAL into the file as far as readers allow, so that it does not grow."""
+        with translated(self.path):
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+
+    def damage(self) -> list[str]:
+        """What SQLite's own check finds; empty when the file is whole."""
+        try:
+            rows = self._connection.execute("PRAGMA integrity_check(20)").fetchall()
+            rows += [(f"row {row[1]} of {row[0]} refers to nothing",) for row in self._foreign_key_faults()]
+        except sqlite3.DatabaseError as error:
+            return [str(error)]
+        return [str(row[0]) for row in rows if row[0] != "ok"]
+
+    def _foreign_key_faults(self) -> list[tuple[object, ...]]:
+        return self._connection.execute("PRAGMA foreign_key_check").fetchmany(20)
+
+    def close(self) -> None:
+        with translated(self.path):
+            self._connection.close()
+
+
+def sql_text(text: str) -> str | bytes:
+    """``text`` as a parameter for ``CAST(? AS TEXT)``; keeps the undecodable bytes of a path."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogateescape" if _only_escapes(text) else "surrogatepass")
+    return text
+
+
+def _only_escapes(text: str) -> bool:
+    return not any("\ud800" <= c <= "\udfff" and not "\udc80" <= c <= "\udcff" for c in text)
+
+
+def _decode(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+
+
+@contextlib.contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Turns errors of SQLite and of the file system about ``path`` into those of edgerag.errors."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", 0)  # absent on errors of the Python module itself
+        primary = code & 0xFF
+        if primary == sqlite3.SQLITE_FULL or primary in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY):
+            raise StorageFull(
+                f"The library database {path} cannot be written or read: {error}.",
+                remedy="Free some space on that disk, or check that the folder can be written, and run it again.",
+            ) from error
+        if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise LibraryBusy(
+                f"The library database {path} is in use by another process: {error}.", remedy="Try again in a moment."
+            ) from error
+        if primary == sqlite3.SQLITE_CANTOPEN:
+            raise StorageFull(
+                f"The library database {path} cannot be opened or made: {error}.",
+                remedy="Check that the folder exists and can be written.",
+            ) from error
+        if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(error, sqlite3.OperationalError):
+            raise LibraryDamaged(
+                f"The library database {path} is damaged: {error}.",
+                remedy="Restore the folder from a copy, or delete it and ingest again.",
+            ) from error
+        raise
+    except OSError as error:
+        raise storage_error(error, path) from error
+
+
+def storage_error(error: OSError, path: Path) -> StorageFull:
+    """The error of a write that the file system refused."""
+    what = "The disk is full" if error.errno in _DISK_FULL else "The file system refused"
+    return StorageFull(
+        f"{what} while working on {path}: {error.strerror or error}.",
+        remedy="Free some space, or check that the folder can be written, and run it again; nothing committed is lost.",
+    )

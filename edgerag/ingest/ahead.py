@@ -1,0 +1,116 @@
+"""Reads the next files while the present one is being chunked and embedded."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from edgerag.ingest.discover import Candidate
+from edgerag.ingest.parse.process import ParserProcess
+from edgerag.ingest.parse.wire import Parsed, Reply
+
+# Documents that may wait to be taken, and their text: what is read ahead is memory held.
+_MOST_WAITING = 8
+_MOST_CHARACTERS = 16_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ToRead:
+    """A file to parse; with ``known_sha256`` its content may turn out to be the known one."""
+
+    candidate: Candidate
+    known_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class WasRead:
+    """A file and what its parser said."""
+
+    candidate: Candidate
+    reply: Reply
+
+
+class ParseAhead:
+    """A thread that feeds one parser process with the files in their order."""
+
+    def __init__(self, files: Sequence[ToRead], parser: ParserProcess) -> None:
+        self._files = files
+        self._parser = parser
+        self._changed = threading.Condition()
+        self._waiting: deque[WasRead] = deque()
+        self._characters = 0
+        self._stopped = False
+        self._finished = not files
+        self._failure: BaseException | None = None
+        self._current = files[0].candidate.path if files else ""
+        self._thread: threading.Thread | None = None
+        if files:
+            # A daemon: should close() never be called, the program can still end.
+            self._thread = threading.Thread(target=self._run, name="parse-ahead", daemon=True)
+            self._thread.start()
+
+    @property
+    def current(self) -> str:
+        """The file being parsed."""
+        return self._current
+
+    def take(self, *, timeout_s: float) -> WasRead | Literal["wait", "end"]:
+        """The next file that was read; "wait" when none came in time, "end" when there will be no more.
+
+        Raises what stopped the thread, such as a parser process that cannot be started.
+        """
+        with self._changed:
+            if not self._waiting and not self._finished:
+                self._changed.wait(timeout_s)
+            if self._waiting:
+                taken = self._waiting.popleft()
+                self._characters -= _characters(taken.reply)
+                self._changed.notify_all()
+                return taken
+            if self._failure is not None:
+                raise self._failure
+            return "end" if self._finished else "wait"
+
+    def close(self) -> None:
+        """Stops the thread and its parser process; what was read and not taken is forgotten."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            for file in self._files:
+                self._current = file.candidate.path
+                reply = self._parser.read(
+                    file.candidate.path, known_sha256=file.known_sha256, stopped=lambda: self._stopped
+                )
+                if reply is None or not self._offer(WasRead(file.candidate, reply)):
+                    break
+        except BaseException as error:  # noqa: BLE001 - raised again by take(), in the thread that ingests
+            self._failure = error
+        finally:
+            self._parser.close()
+            with self._changed:
+                self._finished = True
+                self._changed.notify_all()
+
+    def _offer(self, result: WasRead) -> bool:
+        """Waits for room; False when stopped."""
+        with self._changed:
+            while not self._stopped and (
+                len(self._waiting) >= _MOST_WAITING or (self._waiting and self._characters > _MOST_CHARACTERS)
+            ):
+                self._changed.wait()
+            self._waiting.append(result)
+            self._characters += _characters(result.reply)
+            self._changed.notify_all()
+            return not self._stopped
+
+
+def _characters(reply: Reply) -> int:
+    return len(reply.document.text) if isinstance(reply, Parsed) else 0

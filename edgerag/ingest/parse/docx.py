@@ -1,0 +1,277 @@
+"""DOCX, read from its XML (ECMA-376 part 1): paragraphs, headings, tables and text boxes in document order.
+
+Tracked insertions are in, deletions and hidden text are out; headers and footers are given once, before the
+body; footnotes follow it. The standard library's expat is the parser: it loads no external entity
+and bounds the expansion of internal ones, and a document type definition is refused anyway.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Iterator
+from xml.etree import ElementTree
+
+from edgerag.errors import DocumentDamaged, DocumentEmpty
+from edgerag.ingest.parse.layout import Part, lay_out, sole_title, table_row
+from edgerag.ingest.parse.source import Source, clean_title
+from edgerag.types import ParsedDocument
+
+MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+
+_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_STRICT = b"http://purl.oclc.org/ooxml/wordprocessingml/main"  # ISO strict files use another name for the same
+_MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+_DC_TITLE = "{http://purl.org/dc/elements/1.1/}title"
+# One part unpacked; more is a bomb (the longest real manuals are below 50 MB).
+_MOST_PART_BYTES = 200_000_000
+_LEFT_OUT = frozenset(
+    _W + name for name in ("del", "moveFrom", "delText", "instrText", "delInstrText", "rPr", "pPr", "rt", "sectPr")
+)
+_HEADING_LEVELS = 9
+# Word's own "heading 1", and what publishers call theirs: "HeadA", "Head 2".
+_HEADING_NAME = re.compile(r"head(?:ing)?[ _-]?([1-9a-e])")
+_NO_WORDS = re.compile(r"[\W\d_]+")
+
+
+def parse(source: Source) -> ParsedDocument:
+    """Raises DocumentEmpty when there is no text, DocumentDamaged when the file is not whole."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(source.data)) as archive:
+            return _parse(_Package(archive), source)
+    except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, ValueError, KeyError) as error:
+        raise DocumentDamaged(
+            f"The DOCX is damaged: {error}.", remedy="Open it in a word processor and save it again."
+        ) from error
+    except ElementTree.ParseError as error:
+        raise DocumentDamaged(
+            f"The DOCX holds XML that is not well formed: {error}.",
+            remedy="Open it in a word processor and save it again.",
+        ) from error
+
+
+def _parse(package: _Package, source: Source) -> ParsedDocument:
+    body = package.xml(package.main)
+    if body is None:
+        raise DocumentDamaged("The DOCX has no main part.", remedy="Open it in a word processor and save it again.")
+    walk = _Walk(_heading_levels(package))
+    parts: list[Part] = []
+    seen: set[str] = set()
+    for name in package.parts("header"):
+        parts.extend(_once(walk.blocks(package.xml(name)), seen))
+    for name in package.parts("footer"):
+        parts.extend(_once(walk.blocks(package.xml(name)), seen))
+    parts.extend(walk.blocks(body))
+    for name in ("footnotes.xml", "endnotes.xml"):
+        parts.extend(walk.blocks(package.xml(package.folder + name)))
+    text, headings = lay_out(parts)
+    if not text.strip():
+        raise DocumentEmpty(
+            "There is no text in the document.",
+            remedy="If it holds pictures of text, they need text recognition first.",
+        )
+    warnings = []
+    if package.parts("comments"):
+        warnings.append("Comments were left out.")
+    title = _core_title(package) or walk.title or sole_title(headings)
+    return ParsedDocument(
+        text=text,
+        title=title or source.fallback_title,
+        media_type=MEDIA_TYPE,
+        headings=headings,
+        warnings=tuple(warnings),
+    )
+
+
+class _Package:
+    """The parts of the archive."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+        self._names = archive.namelist()
+        named = [name for name in self._names if name.startswith("word/document") and name.endswith(".xml")]
+        self.main = "word/document.xml" if "word/document.xml" in named else (named or [""])[0]
+        self.folder = "word/"
+
+    def parts(self, kind: str) -> list[str]:
+        return sorted(name for name in self._names if name.startswith(self.folder + kind) and name.endswith(".xml"))
+
+    def xml(self, name: str) -> ElementTree.Element | None:
+        """The root of a part; None if there is none of that name."""
+        if name not in self._names:
+            return None
+        with self._archive.open(name) as file:
+            data = file.read(_MOST_PART_BYTES + 1)
+        if len(data) > _MOST_PART_BYTES:
+            raise DocumentDamaged(f"{name} unpacks to more than {_MOST_PART_BYTES // 1_000_000} MB.")
+        if b"<!DOCTYPE" in data[:4096] or b"<!ENTITY" in data:
+            raise DocumentDamaged(f"{name} defines entities, which no word processor writes.")
+        return ElementTree.fromstring(data.replace(_STRICT, _W[1:-1].encode()))  # noqa: S314 - no DTD gets here
+
+
+class _Walk:
+    def __init__(self, levels: dict[str, int]) -> None:
+        self._levels = levels  # style id -> heading level, 0 for the title
+        self._tables = 0
+        self.title = ""
+
+    def blocks(self, container: ElementTree.Element | None) -> Iterator[Part]:
+        """The parts of everything below an element, in order."""
+        for child in () if container is None else container:
+            tag = child.tag
+            if tag == _W + "p":
+                yield from self._paragraph(child)
+            elif tag == _W + "tbl":
+                yield from self._table(child)
+            elif tag == _MC + "AlternateContent":
+                yield from self.blocks(_alternative(child))
+            elif tag in (_W + "footnote", _W + "endnote") and child.get(_W + "type") in (
+                "separator",
+                "continuationSeparator",
+                "continuationNotice",
+            ):
+                continue
+            elif tag not in _LEFT_OUT:
+                yield from self.blocks(child)
+
+    def _paragraph(self, paragraph: ElementTree.Element) -> Iterator[Part]:
+        pieces: list[str] = []
+        boxes: list[ElementTree.Element] = []
+        _collect(paragraph, pieces, boxes)
+        text = "".join(pieces).strip()
+        properties = paragraph.find(_W + "pPr")
+        level = self._level(properties)
+        if not text:
+            pass
+        elif level is not None and level > 0:
+            yield Part("heading", text, level=level)
+        elif level == 0:
+            self.title = self.title or clean_title(text)
+            yield Part("heading", text, level=1)
+        elif properties is not None and properties.find(_W + "numPr") is not None:
+            yield Part("item", "- " + text)
+        else:
+            yield Part("paragraph", text)
+        for box in boxes:
+            yield from self.blocks(box)
+
+    def _level(self, properties: ElementTree.Element | None) -> int | None:
+        if properties is None:
+            return None
+        outline = properties.find(_W + "outlineLvl")
+        if outline is not None and (level := _outline_level(outline)):
+            return level
+        style = properties.find(_W + "pStyle")
+        return None if style is None else self._levels.get(style.get(_W + "val", ""))
+
+    def _table(self, table: ElementTree.Element) -> Iterator[Part]:
+        self._tables += 1
+        number = self._tables
+        for row in _rows(table):
+            if row.find(f"{_W}trPr/{_W}del") is not None:
+                continue  # a tracked deletion of the row
+            yield from table_row([list(self.blocks(cell)) for cell in _cells(row)], number)
+
+
+def _rows(table: ElementTree.Element) -> Iterator[ElementTree.Element]:
+    for child in table:
+        if child.tag == _W + "tr":
+            yield child
+        elif child.tag in (_W + "sdt", _W + "sdtContent", _W + "customXml", _W + "ins"):
+            yield from _rows(child)
+
+
+def _cells(row: ElementTree.Element) -> Iterator[ElementTree.Element]:
+    for child in row:
+        if child.tag == _W + "tc":
+            yield child
+        elif child.tag in (_W + "sdt", _W + "sdtContent", _W + "customXml"):
+            yield from _cells(child)
+
+
+def _collect(element: ElementTree.Element, pieces: list[str], boxes: list[ElementTree.Element]) -> None:
+    """The text of a paragraph; text boxes anchored in it are set aside, they are read after it."""
+    for child in element:
+        tag = child.tag
+        if tag in (_W + "t", _M + "t"):
+            pieces.append(child.text or "")
+        elif tag in (_W + "tab", _W + "ptab"):
+            pieces.append("\t")
+        elif tag in (_W + "br", _W + "cr"):
+            pieces.append("\n")
+        elif tag == _W + "noBreakHyphen":
+            pieces.append("-")
+        elif tag == _W + "txbxContent":
+            boxes.append(child)
+        elif tag == _MC + "AlternateContent":
+            chosen = _alternative(child)
+            if chosen is not None:
+                _collect(chosen, pieces, boxes)
+        elif tag in _LEFT_OUT or (tag == _W + "r" and _is_hidden(child)):
+            continue
+        else:
+            _collect(child, pieces, boxes)
+
+
+def _alternative(element: ElementTree.Element) -> ElementTree.Element | None:
+    """The same content is there twice, for newer and for older programs: one is read."""
+    choice = element.find(_MC + "Choice")
+    return choice if choice is not None else element.find(_MC + "Fallback")
+
+
+def _is_hidden(run: ElementTree.Element) -> bool:
+    vanish = run.find(f"{_W}rPr/{_W}vanish")
+    return vanish is not None and vanish.get(_W + "val", "1") not in ("0", "false", "off")
+
+
+def _heading_levels(package: _Package) -> dict[str, int]:
+    """Style id -> heading level, by outline level or by name, inherited from the style it is based on."""
+    styles = package.xml(package.folder + "styles.xml")
+    levels: dict[str, int] = {}
+    based_on: dict[str, str] = {}
+    for style in () if styles is None else styles.iter(_W + "style"):
+        style_id = style.get(_W + "styleId", "")
+        name_element, base = style.find(_W + "name"), style.find(_W + "basedOn")
+        name = "" if name_element is None else name_element.get(_W + "val", "").lower()
+        outline = style.find(f"{_W}pPr/{_W}outlineLvl")
+        if base is not None:
+            based_on[style_id] = base.get(_W + "val", "")
+        if name == "title":
+            levels[style_id] = 0
+        elif outline is not None:
+            if level := _outline_level(outline):
+                levels[style_id] = level
+            else:
+                based_on.pop(style_id, None)  # says that it is body text
+        elif match := _HEADING_NAME.fullmatch(name):
+            levels[style_id] = int(match[1]) if match[1].isdigit() else ord(match[1]) - ord("a") + 1
+    for style_id in list(based_on):
+        seen, current = {style_id}, style_id
+        while current not in levels and current in based_on and based_on[current] not in seen:
+            current = based_on[current]
+            seen.add(current)
+        if levels.get(current):
+            levels.setdefault(style_id, levels[current])
+    return levels
+
+
+def _outline_level(element: ElementTree.Element) -> int | None:
+    value = element.get(_W + "val", "")
+    return int(value) + 1 if value.isdigit() and int(value) < _HEADING_LEVELS else None
+
+
+def _core_title(package: _Package) -> str:
+    core = package.xml("docProps/core.xml")
+    found = None if core is None else core.find(_DC_TITLE)
+    return "" if found is None else clean_title(found.text or "")
+
+
+def _once(parts: Iterator[Part], seen: set[str]) -> Iterator[Part]:
+    """The parts whose words were not seen yet: page numbers differ from section to section."""
+    for part in parts:
+        words = _NO_WORDS.sub(" ", part.text).strip()
+        if words and words not in seen:
+            seen.add(words)
+            yield Part("paragraph", part.text)

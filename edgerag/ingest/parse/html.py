@@ -1,0 +1,264 @@
+"""HTML: what a reader sees of a page, without navigation, scripts and styles. Nothing is ever fetched."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lxml import etree
+
+from edgerag.errors import DocumentDamaged, DocumentEmpty
+from edgerag.ingest.parse.encoding import decode
+from edgerag.ingest.parse.layout import Part, lay_out, sole_title, table_row
+from edgerag.ingest.parse.source import Source, clean_title
+from edgerag.types import ParsedDocument
+
+_META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]+)|encoding=[\"']([\w.-]+)", re.I)
+_META_SEARCHED = 4096
+# What browsers read these labels as (WHATWG Encoding Standard), by Python's names.
+_BROWSER_NAMES = {
+    "iso8859-1": "cp1252",
+    "ascii": "cp1252",
+    "iso8859-9": "cp1254",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "big5": "big5hkscs",
+}
+_NEVER_SHOWN = frozenset(
+    {
+        *("script", "style", "noscript", "template", "iframe", "object", "embed", "svg", "canvas"),
+        *("audio", "video", "map", "select", "textarea", "button", "datalist"),
+    }
+)
+_BANNERS = frozenset({"header", "footer", "aside"})  # of the page, when they stand outside its content
+_CONTENT = frozenset({"main", "article"})
+_WATCHED = _BANNERS | _CONTENT
+_DEEPEST_LIST = 8
+_NOISE_ROLES = frozenset({"navigation", "banner", "contentinfo", "search", "menu", "menubar"})
+_BLOCKS = frozenset(
+    {
+        *("html", "body", "p", "div", "section", "article", "main", "header", "footer", "aside", "nav", "address"),
+        *("ul", "ol", "li", "dl", "dt", "dd", "blockquote", "figure", "figcaption", "pre", "hr", "center"),
+        *("h1", "h2", "h3", "h4", "h5", "h6", "table", "caption", "thead", "tbody", "tfoot", "tr", "td", "th"),
+        *("form", "fieldset", "legend", "details", "summary"),
+    }
+)
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_HIDDEN_STYLE = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
+_BLANKS = re.compile(r"[ \t\r\n\f]+")  # not the no-break space, which is meant
+
+
+@dataclass(slots=True)
+class _Open:
+    """An element that is kept, or dropped, as a whole at its end."""
+
+    tag: str
+    out: list[Part]  # where its content goes, from ``length`` on
+    length: int
+    outside: bool  # of any main or article element
+    has_title: bool = False
+
+
+def parse(source: Source) -> ParsedDocument:
+    """Raises DocumentEmpty when nothing would be seen, DocumentDamaged when it cannot be taken apart."""
+    if not source.data.strip():
+        raise DocumentEmpty("The file is empty.")
+    markup, warnings = _decoded(source.data)
+    page = _read(markup, noise=False)
+    text, headings = lay_out(page.shown())
+    if not text.strip():
+        text, headings = lay_out(_read(markup, noise=True).shown())
+    if not text.strip():
+        raise DocumentEmpty("There is no text in the page.")
+    return ParsedDocument(
+        text=text,
+        title=clean_title(page.title) or sole_title(headings) or source.fallback_title,
+        media_type="text/html",
+        headings=headings,
+        warnings=warnings,
+    )
+
+
+def _read(markup: str, *, noise: bool) -> _Page:
+    page = _Page(noise=noise)
+    # As events, not as a tree: libxml2 cuts a tree short at 2,048 levels, and pages that never close
+    # their tags go deeper.
+    parser = etree.HTMLParser(encoding="utf-8", target=page, no_network=True, huge_tree=True, recover=True)
+    try:
+        etree.fromstring(markup.replace("\x00", "").encode("utf-8", "replace"), parser)
+    except etree.XMLSyntaxError as error:
+        if not page.started:  # nothing in it looks like markup or text
+            return page
+        raise DocumentDamaged(f"The HTML cannot be taken apart: {error}.") from error
+    return page
+
+
+def _decoded(data: bytes) -> tuple[str, tuple[str, ...]]:
+    guess = decode(data)
+    if not guess.guessed:
+        return guess.text, ()
+    match = _META_CHARSET.search(data, 0, _META_SEARCHED)
+    if match:
+        label = (match[1] or match[2]).decode("ascii")
+        try:
+            name = codecs.lookup(label).name
+        except LookupError:
+            name = ""
+        name = _BROWSER_NAMES.get(name, name)
+        if name and not name.startswith(("utf-16", "utf-32", "utf-8")):
+            return data.decode(name, "replace"), ()
+    return guess.text, (f"The encoding was taken to be {guess.encoding}.",)
+
+
+class _Page:
+    """Receives the events of one pass (start, data, end) and keeps what is shown."""
+
+    def __init__(self, *, noise: bool) -> None:
+        self.title = ""
+        self.started = False
+        self._keep_noise = noise
+        self._skipped = 0  # open elements inside one that is not shown, itself included
+        self._in_title = False
+        self._inline: list[str] = []
+        self._out: list[Part] = []
+        self._mains: list[list[Part]] = []
+        self._open: list[_Open] = []  # elements of which something must be known at their end
+        self._cells: list[list[list[Part]]] = []  # of each open row
+        self._outer: list[list[Part]] = []  # what an open cell interrupts
+        self._tables: list[int] = []
+        self._table_count = 0
+        self._pre = 0
+        self._items: list[bool] = []  # for each open li: its marker is still to be written
+        self._heading = 0
+        self._content_depth = 0  # open main and article elements
+        self._header_depth = 0
+
+    def shown(self) -> list[Part]:
+        """What the page shows: its one main element if it says which that is, else everything."""
+        self._flush()
+        while self._outer:  # cells that were never closed
+            self._close_cell()
+        mains = [parts for parts in self._mains if parts]
+        return mains[0] if len(mains) == 1 and not self._keep_noise else self._out
+
+    # ------------------------------------------------------------ events of the parser
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        self.started = True
+        if self._skipped or self._is_skipped(tag, attributes):
+            self._skipped += 1
+            return
+        if tag in _BLOCKS:
+            self._flush()
+        if tag == "title":
+            self._in_title = not self.title
+        elif tag == "br":
+            self._inline.append("\n")
+        elif tag == "pre":
+            self._pre += 1
+        elif tag == "li":
+            self._items.append(True)
+        elif tag in _HEADINGS:
+            self._heading = _HEADINGS[tag]
+            if tag == "h1":
+                for element in self._open:
+                    element.has_title = True
+        elif tag == "table":
+            self._table_count += 1
+            self._tables.append(self._table_count)
+        elif tag == "tr":
+            self._cells.append([])
+        elif tag in ("td", "th") and self._cells:
+            self._outer.append(self._out)
+            self._out = []
+        if tag in _WATCHED or attributes.get("role") == "main":
+            self._open.append(_Open(tag, self._out, len(self._out), outside=not self._content_depth))
+            self._content_depth += tag in _CONTENT or attributes.get("role") == "main"
+            self._header_depth += tag == "header"
+
+    def data(self, text: str) -> None:
+        self.started = True
+        if self._skipped:
+            return
+        if self._in_title:
+            self.title += text
+        else:
+            self._inline.append(text if self._pre else _BLANKS.sub(" ", text))
+
+    def end(self, tag: str) -> None:
+        if self._skipped:
+            self._skipped -= 1
+            return
+        if tag in _BLOCKS:
+            self._flush()
+        if tag == "title":
+            self._in_title = False
+        elif tag == "pre":
+            self._pre -= 1
+        elif tag == "li":
+            self._items.pop()
+        elif tag in _HEADINGS:
+            self._heading = 0
+        elif tag == "table":
+            self._tables.pop()
+        elif tag == "tr":
+            self._out.extend(table_row(self._cells.pop(), self._tables[-1] if self._tables else 0))
+        elif tag in ("td", "th") and self._cells:
+            self._close_cell()
+        if self._open and self._open[-1].tag == tag:
+            self._close_watched(self._open.pop())
+
+    def close(self) -> None:
+        """The end of the page; the parser wants the method."""
+
+    # ------------------------------------------------------------ what they mean
+
+    def _is_skipped(self, tag: str, attributes: Mapping[str, str]) -> bool:
+        if tag in _NEVER_SHOWN:
+            return True
+        if self._keep_noise:
+            return False
+        if "hidden" in attributes or _HIDDEN_STYLE.search(attributes.get("style", "")):
+            return True
+        if tag == "nav" or attributes.get("role") in _NOISE_ROLES:
+            return True
+        return bool(self._header_depth) and tag in ("ul", "ol")  # a menu beside the title
+
+    def _close_watched(self, element: _Open) -> None:
+        if element.tag in _BANNERS:
+            self._header_depth -= element.tag == "header"
+            # The banner of a page is noise, unless the title of the page stands in it.
+            if element.outside and not element.has_title and not self._keep_noise:
+                del element.out[element.length :]
+            return
+        self._content_depth -= 1
+        if element.outside and element.tag != "article":
+            self._mains.append(element.out[element.length :])
+
+    def _close_cell(self) -> None:
+        cell, self._out = self._out, self._outer.pop()
+        if self._cells:
+            self._cells[-1].append(cell)
+        else:
+            self._out.extend(cell)
+
+    def _flush(self) -> None:
+        text = "".join(self._inline)
+        self._inline.clear()
+        if not self._pre:
+            text = "\n".join(line.strip(" \t") for line in re.sub(" +", " ", text).split("\n")).strip()
+        if not text.strip():
+            return
+        if self._heading:
+            self._out.append(Part("heading", text, level=self._heading))
+        elif self._items:
+            marker = "- " if self._items[-1] else "  "
+            self._items[-1] = False
+            indent = "  " * min(len(self._items) - 1, _DEEPEST_LIST)
+            self._out.append(Part("item", indent + marker + text))
+        else:
+            self._out.append(Part("paragraph", text))

@@ -1,0 +1,256 @@
+"""The application: one session, the screens over it, and what they share.
+
+What runs longer than a key press runs in threads (work.py, SessionScreen.start) and reports back by
+messages. The ingest and the facts of the status line belong here, because several screens show them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.screen import Screen
+from textual.signal import Signal
+
+from edgerag.session import Session
+from edgerag.types import Answer, IngestEvent
+from edgerag.ui.plain import plain
+from edgerag.ui.tui.facts import Facts
+from edgerag.ui.tui.ingest_view import IngestView
+from edgerag.ui.tui.problem import Problem
+from edgerag.ui.tui.screens.ask import AskScreen
+from edgerag.ui.tui.screens.confirm import ConfirmDialog
+from edgerag.ui.tui.screens.doctor import DoctorScreen
+from edgerag.ui.tui.screens.help import HelpDialog
+from edgerag.ui.tui.screens.ingest import AddDocumentsDialog, IngestDialog, ended_sentence
+from edgerag.ui.tui.screens.library import LibraryScreen
+from edgerag.ui.tui.work import Run, RunEnded, RunEvent, RunFailed, consume
+
+_LOOK_EVERY_S = 2.0
+_SHOW_INGEST_EVERY_S = 0.1
+
+
+def run(session: Session) -> int:
+    """Runs the terminal UI until the user leaves it; gives the exit code."""
+    app = EdgeragApp(session)
+    app.run()
+    return app.return_code or 0
+
+
+class EdgeragApp(App[None]):
+    """The terminal UI of one session."""
+
+    TITLE = "edgerag"
+    CSS_PATH = "app.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f1,question_mark", "help", "Keys", key_display="F1", tooltip="All keys"),
+        Binding("f2", "add_documents", "Add", tooltip="Add documents"),
+        Binding("f3", "library", "Library", tooltip="List, remove documents"),
+        Binding("f4", "doctor", "Check", tooltip="Check this machine"),
+        Binding("ctrl+q", "quit", "Quit", priority=True),
+    ]
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.session = session
+        self.facts = Facts(library_name=session.settings.library.name)
+        self.facts_changed: Signal[Facts] = Signal(self, "facts")
+        self.ingest_view = IngestView()
+        self.ingest_changed: Signal[IngestView] = Signal(self, "ingest")
+        self._ingest_run: Run | None = None
+        self._ingest_to_show = False
+        self._ingest_ended_unseen = False
+        self._last_folder = "~/"
+        self._runs: set[Run] = set()
+        self._looking = False
+        self._look_wanted = False
+
+    def get_key_display(self, binding: Binding) -> str:
+        shown_key = super().get_key_display(binding)
+        return shown_key if len(shown_key) == 1 or shown_key.startswith("^") else shown_key.capitalize()
+
+    def get_default_screen(self) -> Screen[None]:
+        return AskScreen()
+
+    def on_mount(self) -> None:
+        self.run_worker(self._warm())
+        self.look_again()
+        self.set_interval(_LOOK_EVERY_S, self._look_now_and_then)
+        self.set_interval(_SHOW_INGEST_EVERY_S, self._show_ingest)
+
+    def on_unmount(self) -> None:
+        # Python waits for the threads before it exits: they are told to stop.
+        for work in self._runs:
+            work.stop()
+
+    async def _warm(self) -> None:
+        try:
+            await asyncio.to_thread(self.session.warm)
+        except Exception as error:  # noqa: BLE001 - nobody awaits this: whatever happened is shown to the user
+            self.show_problem(Problem.of(error))
+
+    # ------------------------------------------------------------ shared by the screens
+
+    def show_problem(self, problem: Problem) -> None:
+        self.notify(plain(str(problem)), title="Problem", severity="error", timeout=10, markup=False)
+
+    def track(self, work: Run) -> None:
+        """``work`` is stopped when the app ends."""
+        self._runs.add(work)
+
+    def forget(self, work: Run) -> None:
+        self._runs.discard(work)
+
+    def open_screen(self, screen: Screen[Any]) -> None:
+        """Puts ``screen`` over the ask screen, in place of another that lies there."""
+        if type(self.screen) is type(screen):
+            return
+        while len(self.screen_stack) > 1:
+            self.pop_screen()
+        self.push_screen(screen)
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        yield from super().get_system_commands(screen)
+        yield SystemCommand("Add documents", "Read a file or a folder into the library", self.action_add_documents)
+        yield SystemCommand("Library", "The documents, and removing them", self.action_library)
+        yield SystemCommand("Check", "Machine, engine, models, library", self.action_doctor)
+
+    # ------------------------------------------------------------ facts
+
+    def answered(self, answer: Answer) -> None:
+        """An answer is done: its timings go into the status line."""
+        self._set_facts(last_answer=answer)
+        self.look_again()
+
+    def look_again(self) -> None:
+        """Looks at model, library and memory; soon, if a look is under way."""
+        if self._looking:
+            self._look_wanted = True
+            return
+        self._looking = True
+        self.run_worker(self._look())
+
+    async def _look(self) -> None:
+        try:
+            while True:
+                self._look_wanted = False
+                model = await asyncio.to_thread(self.session.chat_model_name)
+                library = await asyncio.to_thread(self.session.library_status)
+                resident_bytes = await asyncio.to_thread(self.session.resident_bytes)
+                self._set_facts(known=True, model=model, library=library, resident_bytes=resident_bytes)
+                if not self._look_wanted:
+                    return
+        except Exception as error:  # noqa: BLE001 - nobody awaits this: whatever happened is shown to the user
+            self.show_problem(Problem.of(error))
+        finally:
+            self._looking = False
+
+    def _look_now_and_then(self) -> None:
+        if self.ingest_view.running or not self.facts.ready:
+            self.look_again()
+        elif not self._looking:
+            self.run_worker(self._look_at_memory())
+
+    async def _look_at_memory(self) -> None:
+        self._set_facts(resident_bytes=await asyncio.to_thread(self.session.resident_bytes))
+
+    def _set_facts(self, **changes: Any) -> None:
+        self.facts = replace(self.facts, **changes)
+        self.facts_changed.publish(self.facts)
+
+    # ------------------------------------------------------------ ingest
+
+    def action_add_documents(self) -> None:
+        """Asks what to add; while documents are read, or when that ended unseen, shows how it goes."""
+        if self.ingest_view.running or self._ingest_ended_unseen:
+            self._ingest_ended_unseen = False
+            self.clear_notifications()
+            self.push_screen(IngestDialog())
+        else:
+            self.push_screen(AddDocumentsDialog(self._last_folder), self._begin_ingest)
+
+    def _begin_ingest(self, paths: list[Path] | None) -> None:
+        if paths is None:
+            return
+        self._last_folder = f"{paths[0].parent}/"
+        work = self._ingest_run = Run()
+        self.track(work)
+        self._set_ingest(IngestView(running=True))
+        self.run_worker(lambda: consume(self, work, lambda: self._ingest_events(paths, work)), thread=True)
+        self.push_screen(IngestDialog())
+
+    def _ingest_events(self, paths: list[Path], work: Run) -> Iterator[IngestEvent]:
+        """In the worker's thread."""
+        return self.session.ingest(paths, cancelled=work.stopped)
+
+    def stop_ingest(self) -> None:
+        """Asks the running ingest to end; what is read so far stays."""
+        if self._ingest_run is not None:
+            self._ingest_run.stop()
+            self._set_ingest(replace(self.ingest_view, stopping=True))
+
+    def on_run_event(self, message: RunEvent) -> None:
+        if message.run is self._ingest_run:
+            # Folded at once, shown by the timer: a folder of unchanged files gives thousands a second.
+            self.ingest_view = self.ingest_view.after(message.event)
+            self._ingest_to_show = True
+
+    def on_run_failed(self, message: RunFailed) -> None:
+        if message.run is self._ingest_run:
+            self.ingest_view = replace(self.ingest_view, problem=message.problem)
+
+    def on_run_ended(self, message: RunEnded) -> None:
+        self.forget(message.run)
+        if message.run is not self._ingest_run:
+            return
+        self._ingest_run = None
+        self._set_ingest(replace(self.ingest_view, running=False, stopping=False))
+        self.look_again()
+        if not isinstance(self.screen, IngestDialog):
+            self._ingest_ended_unseen = True
+            done, problem = self.ingest_view.done, self.ingest_view.problem
+            if problem is not None:
+                self.show_problem(problem)
+            elif done is not None:
+                failed = done.count("failed") > 0
+                self.notify(ended_sentence(done), severity="warning" if failed else "information", markup=False)
+
+    def _set_ingest(self, view: IngestView) -> None:
+        self.ingest_view = view
+        self._ingest_to_show = False
+        self.ingest_changed.publish(view)
+
+    def _show_ingest(self) -> None:
+        if self._ingest_to_show:
+            self._set_ingest(self.ingest_view)
+
+    # ------------------------------------------------------------ keys
+
+    def action_help(self) -> None:
+        self.push_screen(HelpDialog())
+
+    def action_library(self) -> None:
+        self.open_screen(LibraryScreen())
+
+    def action_doctor(self) -> None:
+        self.open_screen(DoctorScreen())
+
+    async def action_quit(self) -> None:
+        """Leaves; asks first while documents are being read (pressed again, it does not ask)."""
+        if self.ingest_view.running and not isinstance(self.screen, ConfirmDialog):
+            question = (
+                "Documents are being read. Quit now?\nWhat is read so far is kept; the next run goes on from there."
+            )
+            self.push_screen(ConfirmDialog(Content(question), agree="Quit"), self._quit_if)
+        else:
+            self.exit()
+
+    def _quit_if(self, agreed: bool | None) -> None:
+        if agreed:
+            self.exit()

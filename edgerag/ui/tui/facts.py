@@ -1,0 +1,81 @@
+"""What the status line knows, and how it is said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from edgerag.types import Answer, LibraryStatus
+from edgerag.ui.output import size
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The state of model, library and machine as last looked at. ``known`` is False before the first look."""
+
+    known: bool = False
+    model: str = ""  # "" when there is no chat model
+    library_name: str = ""
+    library: LibraryStatus | None = None
+    resident_bytes: int = 0
+    last_answer: Answer | None = None
+
+    @property
+    def has_documents(self) -> bool:
+        return self.library is not None and self.library.document_count > 0
+
+    @property
+    def ready(self) -> bool:
+        return bool(self.model) and self.has_documents
+
+
+def model_figure(facts: Facts) -> str:
+    return facts.model or "no model"
+
+
+def library_figure(facts: Facts) -> str:
+    """``default: 112 documents, 2,310 chunks, 12 pending``"""
+    library = facts.library
+    if library is None:
+        return f"{facts.library_name}: no documents"
+    figure = (
+        f"{facts.library_name}: {_count(library.document_count, 'document')}, {_count(library.chunk_count, 'chunk')}"
+    )
+    return f"{figure}, {library.pending_count:,} pending" if library.pending_count else figure
+
+
+def short_library_figure(facts: Facts) -> str:
+    """``112 docs, 12 pending``"""
+    library = facts.library
+    if library is None:
+        return "no documents"
+    figure = f"{library.document_count:,} docs/{library.chunk_count:,} chunks"
+    return f"{figure} ({library.pending_count:,} pending)" if library.pending_count else figure
+
+
+def memory_figure(facts: Facts) -> str:
+    return size(facts.resident_bytes)
+
+
+def index_figure(facts: Facts) -> str:
+    """``index 12.0 of 256.0 MB``: the part of the index that is in memory, and its ceiling."""
+    library = facts.library
+    return f"index {size(library.resident_bytes)} of {size(library.budget_bytes)}" if library else ""
+
+
+def timing_figure(answer: Answer | None) -> str:
+    """``first token 0.31 s · 74 tok/s · 1.6 s``"""
+    if answer is None:
+        return ""
+    seconds = {time.stage: time.seconds for time in answer.timings}
+    parts = []
+    if "time_to_first_token" in seconds:
+        parts.append(f"first token {seconds['time_to_first_token']:.2f} s")
+    if answer.tokens.answer and seconds.get("generate"):
+        parts.append(f"{answer.tokens.answer / seconds['generate']:.0f} tok/s")
+    if "total" in seconds:
+        parts.append(f"{seconds['total']:.1f} s")
+    return " · ".join(parts)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,0 +1,114 @@
+"""Where a source stands in its document, and how the document's text is laid out in rows.
+
+Pure functions over strings: the viewer only paints what is computed here.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.cells import get_character_cell_size
+
+from edgerag.types import ParsedDocument, Source
+
+TAB_CELLS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """The chunk behind a source and the quote in it, as offsets into the document's text."""
+
+    start: int
+    end: int
+    quote_start: int
+    quote_end: int
+    moved: bool  # the document has changed since; the quote was looked up anew
+
+
+def locate(document: ParsedDocument, source: Source) -> Passage | None:
+    """The passage of ``source``; None when its words are no longer in the document."""
+    chunk, quote = source.hit.chunk.chunk, source.quote
+    text = document.text
+    if text[chunk.start : chunk.end] == chunk.text and text.startswith(quote, source.quote_start):
+        return Passage(chunk.start, chunk.end, source.quote_start, source.quote_start + len(quote), moved=False)
+    at = text.find(chunk.text)
+    if at >= 0:
+        quote_start = at + source.quote_start - chunk.start
+        return Passage(at, at + len(chunk.text), quote_start, quote_start + len(quote), moved=True)
+    at = text.find(quote) if quote else -1
+    return Passage(at, at + len(quote), at, at + len(quote), moved=True) if at >= 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row on the screen: a piece of a line, or the mark where a page begins."""
+
+    start: int
+    end: int
+    line_number: int  # of the line that begins here; 0 on its further rows and on marks
+    page_mark: int = 0  # page number on a mark
+
+
+def lay_out(document: ParsedDocument, width: int) -> list[Row]:
+    """The document in rows of at most ``width`` cells, broken between words where there are some."""
+    text = document.text
+    marks = [(page.start, page.number) for page in document.pages]
+    rows: list[Row] = []
+    next_mark = 0
+    start = 0
+    number = 0
+    while start <= len(text):
+        number += 1
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        while next_mark < len(marks) and marks[next_mark][0] <= end:
+            rows.append(Row(marks[next_mark][0], marks[next_mark][0], 0, marks[next_mark][1]))
+            next_mark += 1
+        if start < len(text) or start == 0:  # text that ends in a line end has no line after it
+            _break_line(rows, text, start, end, number, max(1, width))
+        start = end + 1
+    return rows
+
+
+def row_of(rows: Sequence[Row], offset: int) -> int:
+    """Index of the row that holds ``offset``."""
+    found = bisect_right(rows, offset, key=lambda row: row.start) - 1
+    return max(0, found)
+
+
+def cells(character: str) -> int:
+    return TAB_CELLS if character == "\t" else get_character_cell_size(character)
+
+
+def _break_line(rows: list[Row], text: str, start: int, end: int, number: int, width: int) -> None:
+    line = text[start:end]
+    if line.isascii() and "\t" not in line:
+        if len(line) <= width:
+            rows.append(Row(start, end, number))
+            return
+        one_cell_each = True
+    else:
+        one_cell_each = False
+    while True:
+        stop = min(start + width, end) if one_cell_each else _fitting(text, start, end, width)
+        if stop < end:
+            space = text.rfind(" ", start, stop + 1)
+            if space > start:
+                stop = space + 1  # the space stays at the end of its row, where it may hang over
+        rows.append(Row(start, stop, number))
+        number = 0
+        start = stop
+        if start >= end:
+            return
+
+
+def _fitting(text: str, start: int, end: int, width: int) -> int:
+    """The furthest offset up to which the text fits; at least one character on."""
+    used = 0
+    for offset in range(start, end):
+        used += cells(text[offset])
+        if used > width:
+            return max(offset, start + 1)
+    return end

@@ -1,0 +1,107 @@
+"""A source in its place: the document's text, scrolled to the passage."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.widgets import Footer, Static
+
+from edgerag.types import Source
+from edgerag.ui.place import place, short_path
+from edgerag.ui.tui import shown
+from edgerag.ui.tui.passage import locate
+from edgerag.ui.tui.problem import Problem
+from edgerag.ui.tui.screens.base import SessionScreen
+from edgerag.ui.tui.widgets.document_text import DocumentText
+
+
+class ViewerScreen(SessionScreen[None]):
+    """Walks through the sources of one answer."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "app.pop_screen", "Back"),
+        Binding("n,right", "step(1)", "Next", tooltip="Next source"),
+        Binding("p,left", "step(-1)", "Prev", tooltip="Previous source"),
+        Binding("h", "home", "Passage", tooltip="Back to the passage"),
+        Binding("c", "copy", "Copy", tooltip="Copy the passage"),
+    ]
+    AUTO_FOCUS = "DocumentText"
+
+    def __init__(self, sources: Sequence[Source], number: int) -> None:
+        super().__init__()
+        self._sources = list(sources)
+        self._at = next(index for index, source in enumerate(sources) if source.number == number)
+        self._title = Static(classes="title")
+        self._notice = Static(classes="notice")
+        self._text = DocumentText()
+
+    def compose(self) -> ComposeResult:
+        yield self._title
+        yield self._notice
+        yield self._text
+        yield Footer(show_command_palette=False, compact=True)
+
+    def on_mount(self) -> None:
+        self._load()
+
+    @property
+    def source(self) -> Source:
+        return self._sources[self._at]
+
+    def action_step(self, step: int) -> None:
+        self._at = (self._at + step) % len(self._sources)
+        self._load()
+
+    def action_home(self) -> None:
+        self._text.scroll_to_passage()
+
+    def action_copy(self) -> None:
+        if self._text.passage_text:
+            self.app.copy_to_clipboard(self._text.passage_text)
+            self.notify("Passage copied.", markup=False)
+
+    def _load(self) -> None:
+        source = self.source
+        self._title.update(_title(source, len(self._sources)))
+        self._say(Content())
+        self.start(self._show(source), failed=self._fail)
+
+    async def _show(self, source: Source) -> None:
+        document = await asyncio.to_thread(self.session.parsed_document, source.hit.chunk.document_id)
+        if source is not self.source:
+            return  # the user has gone on meanwhile
+        passage = locate(document, source)
+        if passage is None:
+            self._say(Content.styled("The document has changed; these words are no longer in it.", "$text-warning"))
+        elif passage.moved:
+            self._say(
+                Content.styled("The document has changed since; the passage stands elsewhere now.", "$text-warning")
+            )
+        self._text.show(document, passage)
+
+    def _fail(self, problem: Problem) -> None:
+        self._say(problem.content())
+
+    def _say(self, content: Content) -> None:
+        self._notice.update(content)
+        self._notice.display = bool(content.plain)
+
+
+def _title(source: Source, count: int) -> Content:
+    chunk = source.hit.chunk
+    where = [place(chunk.chunk), *chunk.chunk.heading_path]
+    first = Content.assemble(
+        (f"[{source.number}]", "bold $text-accent"),
+        f" of {count}  ",
+        shown.line(chunk.title or short_path(chunk.path), 200, "bold"),
+        ("  cited", "$text-success") if source.cited else "",
+    )
+    second = Content.assemble(
+        shown.line(short_path(chunk.path), 300), "  ", shown.line(" › ".join(where), 300, "$foreground 75%")
+    )
+    return Content("\n").join([first, second])

@@ -1,0 +1,1 @@
+"""Widgets show records and post messages; they never call the session."""

@@ -1,0 +1,139 @@
+"""Markdown from a model, shown as text with structure: nothing in it can act.
+
+Links, images, HTML and entities are not parsed: they stand there as they were written, the address
+visible and dead. The only thing that can be clicked is a source mark such as [2], and its action is
+made here from the number alone.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from markdown_it import MarkdownIt
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.message import Message
+from textual.style import Style
+from textual.timer import Timer
+from textual.widgets import Markdown
+from textual.widgets import _markdown as blocks  # the block classes are public in use, not in name
+
+from edgerag.ui.plain import plain
+
+# Repaints while an answer streams. Faster than the eye follows text, slow enough that painting takes
+# little of the processor from the model that shares it.
+_PAINTS_PER_SECOND = 20
+_MARK = re.compile(r"\[([0-9]{1,3})\]")
+
+
+def markdown_parser() -> MarkdownIt:
+    """CommonMark with tables and strikethrough, without anything that could act or hide text."""
+    parser = MarkdownIt("commonmark", {"html": False, "linkify": False, "maxNesting": 10})
+    parser.enable(["table", "strikethrough"])
+    return parser.disable(["link", "image", "autolink", "entity", "reference", "html_block", "html_inline"])
+
+
+def with_marks(content: Content) -> Content:
+    """``content`` with its source marks made clickable."""
+    for match in _MARK.finditer(content.plain):
+        action = Style.from_meta({"@click": f"cite({int(match[1])})"})
+        content = content.stylize("$text-accent", *match.span()).stylize(action, *match.span())
+    return content
+
+
+class _Citing:
+    """The action of a source mark, for every block that shows text."""
+
+    def action_cite(self, number: int) -> None:
+        markdown = self.query_ancestor(AnswerMarkdown)  # type: ignore[attr-defined]
+        markdown.post_message(AnswerMarkdown.MarkClicked(markdown, number))
+
+
+class _Paragraph(_Citing, blocks.MarkdownParagraph):
+    def set_content(self, content: Content) -> None:
+        super().set_content(with_marks(content))
+
+
+class _Cell(_Citing, blocks.MarkdownTableCellContents):
+    """A table cell."""
+
+
+class _TableContent(blocks.MarkdownTableContent):
+    """Without Textual's tooltips, which would read the text of a cell as markup."""
+
+    def compose(self) -> ComposeResult:
+        for header in self.headers:
+            yield _Cell(with_marks(header), classes="header")
+        for number, row in enumerate(self.rows, 1):
+            for cell in row:
+                yield _Cell(with_marks(cell), classes=f"row{number} cell")
+        self.last_row = len(self.rows)
+
+
+class _Table(blocks.MarkdownTable):
+    def compose(self) -> ComposeResult:
+        self._headers, self._rows = self._get_headers_and_rows()
+        yield _TableContent(self._headers, self._rows)
+
+    async def _update_from_block(self, block: blocks.MarkdownBlock) -> None:
+        # Replaced as a whole; Textual's row by row update would bring the tooltips back.
+        await blocks.MarkdownBlock._update_from_block(self, block)
+
+
+class _Fence(blocks.MarkdownFence):
+    @classmethod
+    def highlight(cls, code: str, language: str, ansi: bool = False, dark: bool = False) -> Content:
+        # Without a language Textual guesses one from the code, again at every repaint.
+        return super().highlight(code, language or "text", ansi=ansi, dark=dark)
+
+
+class AnswerMarkdown(Markdown):
+    """One answer. ``add`` takes it piece by piece, ``finish`` sets the whole."""
+
+    BLOCKS: dict[str, type[blocks.MarkdownBlock]] = {  # noqa: RUF012 - as Textual declares it
+        **Markdown.BLOCKS,
+        "paragraph_open": _Paragraph,
+        "table_open": _Table,
+        "fence": _Fence,
+        "code_block": _Fence,
+    }
+
+    class MarkClicked(Message):
+        """The user chose a source mark in the text."""
+
+        def __init__(self, markdown: AnswerMarkdown, number: int) -> None:
+            super().__init__()
+            self.markdown = markdown
+            self.number = number
+
+        @property
+        def control(self) -> AnswerMarkdown:
+            return self.markdown
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(parser_factory=markdown_parser, open_links=False, **options)
+        self._waiting: list[str] = []
+        self._painter: Timer | None = None
+
+    def add(self, piece: str) -> None:
+        """Takes the next piece; it is on the screen within one repaint."""
+        self._waiting.append(plain(piece))
+        if self._painter is None:
+            self._painter = self.set_interval(1 / _PAINTS_PER_SECOND, self._paint)
+            self.call_next(self._paint)  # the first word does not wait
+
+    async def finish(self, whole: str | None = None) -> None:
+        """Paints what is left. ``whole`` replaces the text if the pieces did not add up to it."""
+        if self._painter is not None:
+            self._painter.stop()
+            self._painter = None
+        await self._paint()
+        if whole is not None and self.source != plain(whole):
+            await self.update(plain(whole))
+
+    async def _paint(self) -> None:
+        if self._waiting:
+            text = "".join(self._waiting)
+            self._waiting.clear()
+            await self.append(text)

@@ -1,0 +1,128 @@
+"""One question with its answer, as it stands in the conversation."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Static
+
+from edgerag.types import Answer, Source, Turn
+from edgerag.ui.tui import shown
+from edgerag.ui.tui.facts import timing_figure
+from edgerag.ui.tui.problem import Problem
+from edgerag.ui.tui.widgets.answer_markdown import AnswerMarkdown
+
+
+class Exchange(Vertical):
+    """Grows from a question through a streaming answer to a finished one (or a problem)."""
+
+    class Chosen(Message):
+        """The user clicked this exchange: its sources are wanted."""
+
+        def __init__(self, exchange: Exchange) -> None:
+            super().__init__()
+            self.exchange = exchange
+
+    class SourceWanted(Message):
+        """The user clicked a source mark in the answer."""
+
+        def __init__(self, exchange: Exchange, number: int) -> None:
+            super().__init__()
+            self.exchange = exchange
+            self.number = number
+
+    def __init__(self, question: str) -> None:
+        super().__init__()
+        self.question = question
+        self.sources: tuple[Source, ...] = ()
+        self.answer: Answer | None = None
+        self._question = Static(shown.text(question), classes="question")
+        self._phase = Static(classes="phase")
+        self._markdown = AnswerMarkdown(classes="answer")
+        self._foot = Static(classes="closing")
+
+    def compose(self) -> ComposeResult:
+        yield self._question
+        yield self._phase
+        yield self._markdown
+        yield self._foot
+
+    def on_mount(self) -> None:
+        self._markdown.display = False
+        self._foot.display = False
+
+    # ------------------------------------------------------------ as the answer comes
+
+    def show_phase(self, text: str) -> None:
+        """What is being done until the first word comes."""
+        self._phase.update(Content(text))
+
+    def show_sources(self, sources: tuple[Source, ...]) -> None:
+        self.sources = sources
+
+    def add_text(self, piece: str) -> None:
+        self._phase.display = False
+        self._markdown.display = True
+        self._markdown.add(piece)
+
+    async def finish(self, answer: Answer) -> None:
+        self.answer = answer
+        self.sources = answer.sources
+        self._phase.display = False
+        self._markdown.display = bool(answer.text.strip())
+        await self._markdown.finish(answer.text)
+        self._close(_foot_lines(answer))
+
+    async def fail(self, problem: Problem) -> None:
+        """Ends with what went wrong; the text that came before stays."""
+        self._phase.display = False
+        await self._markdown.finish()
+        self.add_class("-failed")
+        self._close(problem.content())
+
+    def _close(self, content: Content) -> None:
+        self._foot.update(content)
+        self._foot.display = bool(content.plain)
+
+    # ------------------------------------------------------------ what others ask of it
+
+    @property
+    def text(self) -> str:
+        """The answer so far, as Markdown."""
+        return self._markdown.source
+
+    def turn(self) -> Turn | None:
+        """This exchange as history for the next question; None if it answered nothing."""
+        answer = self.answer
+        if answer is None or not answer.found or answer.stop_reason not in ("end", "length"):
+            return None
+        return Turn(question=self.question, answer=answer.text)
+
+    def on_click(self) -> None:
+        self.post_message(self.Chosen(self))
+
+    def on_answer_markdown_mark_clicked(self, message: AnswerMarkdown.MarkClicked) -> None:
+        message.stop()
+        self.post_message(self.SourceWanted(self, message.number))
+
+
+def _foot_lines(answer: Answer) -> Content:
+    lines: list[Content] = []
+    match answer.stop_reason:
+        case "cancelled":
+            lines.append(Content.styled("Stopped.", "$text-warning"))
+        case "length":
+            lines.append(Content.styled("The answer was cut: it reached generation.answer_tokens.", "$text-warning"))
+    lines += [shown.text(note, "$text-warning") for note in answer.notes]
+    if answer.pending_count:
+        lines.append(
+            Content.styled(f"{answer.pending_count:,} chunks are not yet searchable by meaning.", "$foreground 60%")
+        )
+    figures = [timing_figure(answer)]
+    if answer.tokens.answer:
+        figures.append(f"{answer.tokens.answer} tokens")
+    if any(figures):
+        lines.append(shown.text(" · ".join(figure for figure in figures if figure), "$foreground 60%"))
+    return Content("\n").join(lines)

@@ -1,0 +1,115 @@
+"""The sources of the current answer."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import Any, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import OptionList
+
+from edgerag.types import Source
+from edgerag.ui.place import place
+from edgerag.ui.plain import one_line
+from edgerag.ui.tui import shown
+
+_COMPACT_BELOW_ROWS = 12  # a lower pane shows one row per source
+
+
+class SourcesPane(OptionList):
+    """A numbered list; cited sources are marked. Compact (one row each) where there is little room."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "select", "Open passage", show=True),
+    ]
+
+    class Opened(Message):
+        """The user wants to read a source in its place."""
+
+        def __init__(self, source: Source) -> None:
+            super().__init__()
+            self.source = source
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, **options)
+        self._sources: tuple[Source, ...] = ()
+        self._drawn_for: tuple[int, bool] = (0, False)
+        self._stacked = False
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return self._sources
+
+    def set_stacked(self, stacked: bool) -> None:
+        """Below the conversation instead of beside it."""
+        self._stacked = stacked
+        self._draw()
+
+    def show(self, sources: tuple[Source, ...]) -> None:
+        if sources != self._sources:
+            self._sources = sources
+            self._drawn_for = (0, False)
+            self._draw()
+        self.border_title = _title(sources)
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    def on_option_list_option_selected(self, message: OptionList.OptionSelected) -> None:
+        message.stop()
+        self.post_message(self.Opened(self._sources[message.option_index]))
+
+    def _draw(self) -> None:
+        width = max(20, self.scrollable_content_region.width - 2)  # the option's own padding
+        if self._drawn_for == (width, self._stacked):
+            return
+        self._drawn_for = (width, self._stacked)
+        highlighted = self.highlighted
+        self.clear_options()
+        draw = _one_row if self._stacked else _several_rows
+        self.add_options([draw(source, width) for source in self._sources])
+        if self._sources:
+            self.highlighted = min(highlighted or 0, len(self._sources) - 1)
+
+
+def _title(sources: tuple[Source, ...]) -> str:
+    if not sources:
+        return "Sources"
+    cited = sum(source.cited for source in sources)
+    return f"Sources ({len(sources)}, {cited} cited)" if cited else f"Sources ({len(sources)})"
+
+
+def _mark(source: Source) -> Content:
+    number = (f"[{source.number}]", "bold $text-accent")
+    return Content.assemble(number, ("✓ ", "bold $text-success") if source.cited else "  ")
+
+
+def _one_row(source: Source, width: int) -> Content:
+    hit = source.hit.chunk
+    where = f"{PurePath(hit.path).name}, {place(hit.chunk)}"
+    row = Content.assemble(
+        _mark(source), shown.line(where, width), "  ", shown.line(source.quote, width, "$foreground 60%")
+    )
+    return row.truncate(width, ellipsis=True)
+
+
+def _several_rows(source: Source, width: int) -> Content:
+    hit = source.hit.chunk
+    rows = [
+        Content.assemble(_mark(source), shown.line(hit.title or PurePath(hit.path).name, width, "bold")),
+        Content.assemble(
+            "     ",
+            shown.line(PurePath(hit.path).name, width, "$foreground 75%"),
+            (f", {place(hit.chunk)}", "$foreground 75%"),
+        ),
+    ]
+    headings = [heading for heading in hit.chunk.heading_path if one_line(heading, width) != one_line(hit.title, width)]
+    if headings:
+        rows.append(Content.assemble("     ", shown.line(" › ".join(headings), width, "$foreground 60%")))
+    rows = [row.truncate(width, ellipsis=True) for row in rows]
+    quote = shown.line(source.quote, 3 * (width - 6)).wrap(width - 5)
+    rows += [Content.assemble("     ", part.stylize("$foreground 60%")) for part in quote[:3]]
+    rows.append(Content())
+    return Content("\n").join(rows)

@@ -1,0 +1,130 @@
+"""The parts below the widgets: layout of text, paths, figures, and the picture of an ingest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scripted_session import DOCUMENTS, MANUAL, ScriptedSession, paged, plain_document, source
+
+from edgerag.types import FileDone, FileReport, FilesDiscovered, IngestDone, IngestProgress
+from edgerag.ui.tui import paths
+from edgerag.ui.tui.facts import Facts
+from edgerag.ui.tui.ingest_view import IngestView, bar, summary
+from edgerag.ui.tui.passage import cells, lay_out, locate, row_of
+from edgerag.ui.tui.widgets.status_line import compose_line
+
+_TEXT = st.text(alphabet=st.sampled_from("ab cd\n\t备用é̂🤖-\r"), max_size=300)
+
+
+@given(_TEXT, st.integers(min_value=1, max_value=40))
+def test_rows_hold_the_whole_text_in_order_and_fit(text: str, width: int) -> None:
+    rows = lay_out(plain_document("t", text), width)
+    joined = ""
+    for row in rows:
+        joined += text[row.start : row.end]
+        content = text[row.start : row.end]
+        room = sum(cells(character) for character in content.removesuffix(" "))
+        assert room <= width or len(content) == 1 or len(content.strip()) <= 1
+    assert joined == text.replace("\n", "")
+    numbers = [row.line_number for row in rows if row.line_number]
+    assert numbers == list(range(1, len(numbers) + 1))
+    for offset in range(len(text)):
+        row = rows[row_of(rows, offset)]
+        assert text[offset] == "\n" or row.start <= offset < row.end
+
+
+def test_every_page_has_its_mark_before_its_text() -> None:
+    document = paged("p", ["one\n", "two\nmore\n", "three\n"])
+    rows = lay_out(document, 20)
+    assert [row.page_mark or document.text[row.start : row.end] for row in rows] == [
+        1,
+        "one",
+        2,
+        "two",
+        "more",
+        3,
+        "three",
+    ]
+
+
+def test_rows_of_an_empty_document() -> None:
+    assert len(lay_out(plain_document("e", ""), 10)) == 1
+
+
+def test_a_passage_is_found_where_it_was_or_where_it_went() -> None:
+    document = DOCUMENTS["/docs/kestrel-p40-manual.md"]
+    cited = source("/docs/m.md", document, "Drain the pump before frost.", "before frost", number=1, document_id=1)
+    there = locate(document, cited)
+    assert there is not None and not there.moved
+    assert document.text[there.quote_start : there.quote_end] == "before frost"
+    moved = locate(plain_document("m", "New.\n" + MANUAL), cited)
+    assert moved is not None and moved.moved and moved.quote_start == there.quote_start + 5
+    only_quote = locate(plain_document("m", "Close it before frost."), cited)
+    assert only_quote is not None and (only_quote.start, only_quote.moved) == (9, True)
+    assert locate(plain_document("m", "Nothing."), cited) is None
+
+
+def test_paths_typed_pasted_and_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = tmp_path / "it's one.md", tmp_path / "two files"
+    one.touch()
+    two.mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert paths.parse("  ") == []
+    assert paths.parse(str(one)) == [one], "a quote in a name is no quoting"
+    assert paths.parse("~/two files") == [two]
+    assert paths.parse(f"'{two}'") == [two]
+    assert paths.parse(f"\"{one}\" '{two}'") == [one, two]
+    assert paths.parse(f"file://{tmp_path}/two%20files") == [two]
+    assert paths.parse("~nobody-here/x") == [Path("~nobody-here/x")]
+    assert paths.parse("/no/such place") == [Path("/no/such place")]
+
+
+def test_completions_are_folders_first_and_hidden_only_when_asked(tmp_path: Path) -> None:
+    for name in ("beta", "alpha", ".git"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "a.md").touch()
+    labels = [completion.label for completion in paths.complete(f"{tmp_path}/")]
+    assert labels == ["alpha", "beta", "a.md"]
+    assert [c.typed for c in paths.complete(f"{tmp_path}/.g")] == [f"{tmp_path}/.git/"]
+    assert paths.complete(f"{tmp_path}/nowhere/") == []
+    assert paths.complete("/\x00") == []
+    found = paths.complete(f"{tmp_path}/a")
+    assert paths.common_continuation(f"{tmp_path}/", found) == f"{tmp_path}/a"
+    assert paths.common_continuation("x", []) == "x"
+
+
+def test_an_ingest_is_pictured_from_its_events() -> None:
+    view = IngestView(running=True)
+    assert (view.fraction, view.figures()) == (0.0, "looking for files")
+    view = view.after(FilesDiscovered(4))
+    assert view.figures() == "4 files found"
+    failed = FileReport("/b.pdf", "failed", "Broken.", 0)
+    skipped = FileReport("/c.png", "skipped", "No reader.", 0)
+    view = view.after(FileDone(FileReport("/a.md", "ingested", "", 3))).after(FileDone(skipped)).after(FileDone(failed))
+    view = view.after(IngestProgress(3, 4, 0, 3, 12.4, None, "/a.md"))
+    assert view.fraction == pytest.approx(3 / 7)
+    assert view.figures() == "3/4 files · 0/3 chunks · 12 chunks/s"
+    assert view.troubles == (skipped, failed)
+    done = IngestDone((skipped, failed), 3, 0.6, interrupted=False)
+    view = view.after(done)
+    assert (view.fraction, view.troubles) == (1.0, (failed, skipped))
+    assert summary(done) == "1 skipped, 1 failed · 3 chunks embedded in 1 s"
+
+
+@given(st.floats(min_value=-1, max_value=2), st.integers(min_value=0, max_value=80))
+def test_a_bar_always_has_its_width(fraction: float, width: int) -> None:
+    assert len("".join(bar(fraction, width))) == width
+
+
+@pytest.mark.parametrize("width", range(1, 220, 7))
+def test_the_status_line_fits_and_keeps_the_library(width: int) -> None:
+    status = ScriptedSession().library_status()
+    facts = Facts(known=True, model="m" * 60, library_name="default", library=status, resident_bytes=412_000_000)
+    for shown in (facts, replace(facts, library=None)):
+        line = " │ ".join(compose_line(shown, width))
+        assert len(line) <= width
+        assert width < 30 or "3" in line or "no documents" in line

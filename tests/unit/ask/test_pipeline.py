@@ -1,0 +1,368 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+from fakes import HashingEmbedder, ScriptedGenerator
+
+from edgerag.ask.pipeline import NOT_FOUND, ask, search
+from edgerag.config import GenerationSettings, RetrievalSettings
+from edgerag.errors import LibraryError, ModelMissing, UsageError
+from edgerag.index.library import Library
+from edgerag.types import (
+    Answer,
+    AnswerDelta,
+    AnswerDone,
+    AskEvent,
+    CancelCheck,
+    Embedder,
+    Generated,
+    Generator,
+    HitsFound,
+    PlanMade,
+    PromptReady,
+    Sampling,
+    Turn,
+)
+
+TEXTS = {
+    "/handbook/pump.txt": "The lid screws of the pump need a torque of 12 newton metres. Grease them every year.",
+    "/handbook/codes.txt": "Error E-1042 means that the inlet filter is blocked. Clean the filter with warm water.",
+    "/handbook/leave.txt": "Employees have thirty days of leave. The notice period is six weeks to the end of a quarter.",
+    "/handbook/vaccines.txt": "Vaccines are stored between two and eight degrees. A warmer dose must be destroyed.",
+    "/handbook/水泵.txt": "水泵每六个月需要更换一次机油。更换之前必须切断电源。",
+}
+TORQUE = "Which torque do the lid screws of the pump need?"
+
+LibraryOf = Callable[..., Library]
+
+
+@pytest.fixture
+def embedder() -> HashingEmbedder:
+    return HashingEmbedder(dimension=256)
+
+
+@pytest.fixture
+def library(library_of: LibraryOf, embedder: HashingEmbedder) -> Library:
+    return library_of(TEXTS, embedder=embedder)
+
+
+def never() -> bool:
+    return False
+
+
+def events_of(
+    question: str,
+    library: Library,
+    *,
+    embedder: Callable[[], Embedder] | None = None,
+    generator: Callable[[], Generator] | None = None,
+    history: Sequence[Turn] = (),
+    cancelled: CancelCheck = never,
+    retrieval: RetrievalSettings | None = None,
+    generation: GenerationSettings | None = None,
+) -> list[AskEvent]:
+    return list(
+        ask(
+            question,
+            library=library,
+            embedder=embedder or (lambda: HashingEmbedder(dimension=256)),
+            generator=generator or (lambda: ScriptedGenerator("It is 12 newton metres [1].")),
+            retrieval=retrieval or RetrievalSettings(),
+            generation=generation or GenerationSettings(),
+            history=history,
+            cancelled=cancelled,
+        )
+    )
+
+
+def answer_of(events: Sequence[AskEvent]) -> Answer:
+    last = events[-1]
+    assert isinstance(last, AnswerDone)
+    streamed = "".join(event.text for event in events if isinstance(event, AnswerDelta))
+    assert streamed == last.answer.text, "what streamed must be the answer"
+    return last.answer
+
+
+def unavailable() -> Embedder:
+    raise ModelMissing("There is no embedder.", remedy="Run `edgerag models pull`.")
+
+
+def test_events_come_in_order(library: Library) -> None:
+    kinds = [type(event) for event in events_of(TORQUE, library)]
+    assert kinds[:3] == [PlanMade, HitsFound, PromptReady]
+    assert set(kinds[3:-1]) == {AnswerDelta}
+    assert kinds[-1] is AnswerDone
+
+
+def test_the_answer_comes_with_its_sources(library: Library) -> None:
+    answer = answer_of(events_of(TORQUE, library))
+    assert answer.text == "It is 12 newton metres [1]."
+    assert answer.found and answer.stop_reason == "end" and answer.model == "scripted"
+    first = answer.sources[0]
+    assert first.hit.chunk.path == "/handbook/pump.txt" and first.cited
+    assert "torque of 12 newton metres" in first.quote
+    text = library.parsed_document(first.hit.chunk.document_id).text
+    assert text[first.quote_start : first.quote_start + len(first.quote)] == first.quote
+    assert [source.number for source in answer.sources] == list(range(1, len(answer.sources) + 1))
+
+
+def test_every_stage_is_timed(library: Library) -> None:
+    stages = [time.stage for time in answer_of(events_of(TORQUE, library)).timings]
+    expected = {
+        "plan",
+        "keyword",
+        "embed",
+        "vector",
+        "fuse",
+        "select",
+        "model_load",
+        "prompt",
+        "first_token",
+        "generate",
+    }
+    assert set(stages) == expected | {"total"}
+    assert stages[-1] == "total"
+
+
+def test_tokens_are_counted(library: Library) -> None:
+    events = events_of(TORQUE, library)
+    (prompt,) = [event.prompt for event in events if isinstance(event, PromptReady)]
+    answer = answer_of(events)
+    assert answer.tokens.prompt == len(prompt.tokens)
+    assert answer.tokens.answer == 6
+
+
+def test_nothing_relevant_is_said_and_the_model_is_not_asked(library: Library) -> None:
+    def forbidden() -> Generator:
+        raise AssertionError("the model must not be loaded")
+
+    answer = answer_of(events_of("Who won the football world cup in 1998?", library, generator=forbidden))
+    assert answer.text == NOT_FOUND == "This is not in these documents."
+    assert not answer.found and answer.sources == () and answer.stop_reason == "no_sources"
+
+
+@pytest.mark.parametrize("question", ["", "  \n", "\x00"])
+def test_an_empty_question_is_refused(library: Library, question: str) -> None:
+    with pytest.raises(UsageError):
+        events_of(question, library)
+    with pytest.raises(UsageError):
+        search(question, library=library, embedder=unavailable, settings=RetrievalSettings(), limit=5)
+
+
+def test_an_empty_library_says_what_to_do(library_of: LibraryOf) -> None:
+    with pytest.raises(LibraryError, match="no documents yet") as caught:
+        events_of("What?", library_of({}))
+    assert "edgerag ingest" in caught.value.remedy
+
+
+def test_a_very_long_question_is_answered_and_the_cut_is_told(library: Library) -> None:
+    answer = answer_of(events_of(TORQUE + " please" * 7_200, library))
+    assert answer.found
+    assert answer.sources[0].hit.chunk.path == "/handbook/pump.txt"
+    assert any("very long" in note for note in answer.notes)
+
+
+def test_without_an_embedder_words_are_searched(library: Library) -> None:
+    answer = answer_of(events_of(TORQUE, library, embedder=unavailable))
+    assert answer.sources[0].hit.chunk.path == "/handbook/pump.txt"
+    assert answer.sources[0].hit.scores.vector is None
+    assert any("words only" in note and "no embedder" in note for note in answer.notes)
+
+
+def test_another_embedder_than_the_librarys_is_not_used(library: Library) -> None:
+    other = HashingEmbedder(dimension=64, name="other")
+    answer = answer_of(events_of(TORQUE, library, embedder=lambda: other))
+    assert answer.found
+    assert any("'hashing'" in note and "'other'" in note for note in answer.notes)
+
+
+def test_without_a_chat_model_the_sources_are_shown(library: Library) -> None:
+    def missing() -> Generator:
+        raise ModelMissing("There is no chat model.", remedy="Run `edgerag models pull`.")
+
+    events = events_of(TORQUE, library, generator=missing)
+    answer = answer_of(events)
+    assert answer.stop_reason == "no_model" and answer.found and answer.sources
+    assert "no chat model" in answer.text
+    assert any("models pull" in note for note in answer.notes)
+    assert not any(isinstance(event, PromptReady) for event in events)
+
+
+def test_a_language_the_embedder_does_not_know_is_searched_by_words(library_of: LibraryOf) -> None:
+    english = HashingEmbedder(dimension=256, languages=("en",))
+    answer = answer_of(events_of("水泵多久更换一次机油？", library_of(TEXTS, embedder=english), embedder=unavailable))
+    assert answer.sources[0].hit.chunk.path == "/handbook/水泵.txt"
+    assert any("not trained" in note for note in answer.notes)
+
+
+def test_passages_without_vectors_are_told(library_of: LibraryOf, embedder: HashingEmbedder) -> None:
+    answer = answer_of(events_of(TORQUE, library_of(TEXTS, embedder=embedder, embedded=2)))
+    assert answer.pending_count == 3
+    assert any("3 of 5 passages" in note for note in answer.notes)
+
+
+def test_an_identifier_finds_its_passage(library: Library) -> None:
+    answer = answer_of(events_of("What does error E-1042 mean?", library))
+    assert answer.sources[0].hit.chunk.path == "/handbook/codes.txt"
+
+
+@pytest.mark.parametrize("checks_before_stop", range(6))
+def test_a_cancel_ends_the_answer_wherever_it_is(library: Library, checks_before_stop: int) -> None:
+    checks = iter([False] * checks_before_stop)
+    events = events_of(TORQUE, library, cancelled=lambda: next(checks, True))
+    assert answer_of(events).stop_reason == "cancelled"
+
+
+def test_a_cancel_while_a_model_loads_does_not_wait_for_it(library: Library) -> None:
+    import threading
+
+    released = threading.Event()
+
+    def slow() -> Generator:
+        released.wait()
+        return ScriptedGenerator()
+
+    asked = iter([False] * 3)
+    try:
+        answer = answer_of(events_of(TORQUE, library, generator=slow, cancelled=lambda: next(asked, True)))
+    finally:
+        released.set()
+    assert answer.stop_reason == "cancelled"
+    assert answer.sources
+
+
+def test_a_cancelled_answer_keeps_what_was_said(library: Library) -> None:
+    said: list[str] = []
+    generator = ScriptedGenerator("One thing is certain here and that is that nothing is certain in this world [1].")
+    for event in ask(
+        TORQUE,
+        library=library,
+        embedder=lambda: HashingEmbedder(dimension=256),
+        generator=lambda: generator,
+        retrieval=RetrievalSettings(),
+        generation=GenerationSettings(),
+        cancelled=lambda: bool(said),
+    ):
+        if isinstance(event, AnswerDelta):
+            said.append(event.text)
+    assert isinstance(event, AnswerDone)
+    assert event.answer.stop_reason == "cancelled"
+    assert event.answer.text.startswith("One thing is certain")
+    assert len(event.answer.text) < len(generator.reply)
+
+
+@pytest.mark.parametrize(
+    "reply", ["", "   ", "\n\n\n", "...", "[9]", "the " * 200, "Which torque do the lid screws of the pump need? " * 9]
+)
+def test_an_answer_that_says_nothing_is_replaced_by_the_best_passage(library: Library, reply: str) -> None:
+    answer = answer_of(events_of(TORQUE, library, generator=lambda: ScriptedGenerator(reply)))
+    assert "12 newton metres" in answer.text
+    assert answer.text.endswith("[1]")
+    assert answer.sources[0].cited
+    assert any("no usable answer" in note for note in answer.notes)
+
+
+def test_a_model_that_repeats_itself_is_stopped(library: Library) -> None:
+    generator = ScriptedGenerator("The torque is 12 newton metres. " * 40)
+    answer = answer_of(events_of(TORQUE, library, generator=lambda: generator))
+    assert answer.text == "The torque is 12 newton metres [1]."
+    assert answer.tokens.answer < 40
+    assert any("repeat itself" in note for note in answer.notes)
+
+
+def test_escape_codes_of_the_model_never_reach_the_answer(library: Library) -> None:
+    generator = ScriptedGenerator("It is \x1b[31m12\x1b[0m newton\x07 metres \x1b]0;owned\x07[1].")
+    answer = answer_of(events_of(TORQUE, library, generator=lambda: generator))
+    assert answer.text == "It is 12 newton metres [1]."
+
+
+def test_marks_out_of_range_are_removed(library: Library) -> None:
+    answer = answer_of(events_of(TORQUE, library, generator=lambda: ScriptedGenerator("It is so [99].")))
+    assert answer.text == "It is so."
+
+
+def test_the_conversation_is_given_to_the_model(library: Library) -> None:
+    generator = ScriptedGenerator("Yes, really [1].")
+    events_of(TORQUE, library, generator=lambda: generator, history=[Turn("Is there a pump?", "There is [1].")])
+    roles = [message.role for message in generator.messages[-1]]
+    assert roles == ["system", "user", "assistant", "user"]
+
+
+def test_what_did_not_fit_is_told(library_of: LibraryOf, embedder: HashingEmbedder) -> None:
+    texts = {f"/{n}.txt": f"The torque of screw {n} is {n} newton metres. " + f"filler{n} " * 90 for n in range(4)}
+    answer = answer_of(
+        events_of(
+            "What is the torque of the screw in newton metres?",
+            library_of(texts, embedder=embedder),
+            generator=lambda: ScriptedGenerator("It is so [1].", context_tokens=256),
+            generation=GenerationSettings(context_tokens=1_024, answer_tokens=32),
+        )
+    )
+    assert any("did not fit" in note for note in answer.notes)
+
+
+def test_the_model_is_freed_when_the_reader_walks_away(library: Library) -> None:
+    class Watched(ScriptedGenerator):
+        closed = False
+
+        def generate(
+            self, tokens: Sequence[int], *, max_tokens: int, sampling: Sampling, cancelled: CancelCheck
+        ) -> Iterator[Generated]:
+            try:
+                yield from super().generate(tokens, max_tokens=max_tokens, sampling=sampling, cancelled=cancelled)
+            finally:
+                self.closed = True
+
+    generator = Watched("word " * 100)
+    stream = ask(
+        TORQUE,
+        library=library,
+        embedder=lambda: HashingEmbedder(dimension=256),
+        generator=lambda: generator,
+        retrieval=RetrievalSettings(),
+        generation=GenerationSettings(),
+        cancelled=never,
+    )
+    for event in stream:
+        if isinstance(event, AnswerDelta):
+            break
+    stream.close()  # type: ignore[attr-defined]
+    assert generator.closed
+
+
+def test_same_question_same_hits_and_prompt(library: Library) -> None:
+    first, second = (
+        [event for event in events_of(TORQUE, library) if isinstance(event, (HitsFound, PromptReady))] for _ in range(2)
+    )
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    "query", ['"', "*", "NEAR(a b)", "a:b", "the of and", "🎉🎉", "'; DROP TABLE chunks; --", "\u202eabc", "(((", "NOT"]
+)
+def test_strange_queries_are_only_queries(library: Library, query: str) -> None:
+    search(
+        query, library=library, embedder=lambda: HashingEmbedder(dimension=256), settings=RetrievalSettings(), limit=3
+    )
+    assert answer_of(events_of(query, library)).text
+
+
+def test_search_gives_hits_in_order_with_their_scores(library: Library) -> None:
+    hits = search(
+        "torque pump",
+        library=library,
+        embedder=lambda: HashingEmbedder(dimension=256),
+        settings=RetrievalSettings(),
+        limit=2,
+    )
+    assert len(hits) == 2
+    assert hits[0].chunk.path == "/handbook/pump.txt"
+    assert hits[0].scores.keyword_rank == 1 and hits[0].scores.vector_rank is not None
+    assert hits[0].scores.fused >= hits[1].scores.fused
+
+
+def test_search_gives_as_many_as_asked_for(library_of: LibraryOf, embedder: HashingEmbedder) -> None:
+    library = library_of({f"/{n}.txt": f"pump number {n}" for n in range(60)}, embedder=embedder)
+    hits = search("pump", library=library, embedder=lambda: embedder, settings=RetrievalSettings(), limit=50)
+    assert len(hits) == 50

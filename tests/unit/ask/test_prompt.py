@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from fakes import ScriptedGenerator
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgerag.ask.prompt import Assembled, assemble
+from edgerag.config import GenerationSettings
+from edgerag.errors import UsageError
+from edgerag.types import Chunk, Hit, Scores, Source, StoredChunk, Turn
+
+Sources = Callable[..., tuple[Source, ...]]
+
+
+def make_sources(*texts: str) -> tuple[Source, ...]:
+    """Not a fixture, so that hypothesis can use it."""
+    return tuple(
+        Source(
+            number=n,
+            hit=Hit(
+                StoredChunk(
+                    n, n, f"/{n}.md", "Notes", "text/markdown", Chunk(0, 0, len(t), t, (), None, None, 1, 1, 9)
+                ),
+                Scores(None, None, None, None, 0.0),
+            ),
+            quote=t,
+            quote_start=0,
+            cited=False,
+        )
+        for n, t in enumerate(texts, start=1)
+    )
+
+
+def assembled(
+    sources: tuple[Source, ...],
+    *,
+    question: str = "What is it?",
+    context: int = 2_048,
+    answer: int = 256,
+    history: tuple[Turn, ...] = (),
+    generator: ScriptedGenerator | None = None,
+) -> Assembled:
+    return assemble(
+        question,
+        sources=sources,
+        history=history,
+        generator=generator or ScriptedGenerator(context_tokens=context),
+        settings=GenerationSettings(context_tokens=max(256, context), answer_tokens=answer),
+    )
+
+
+def said(generator: ScriptedGenerator) -> str:
+    return "\n".join(part for message in generator.messages[-1] for part in message.parts)
+
+
+def test_sources_are_numbered_with_their_title_and_the_question_comes_last(sources: Sources) -> None:
+    generator = ScriptedGenerator()
+    made = assembled(sources("The sky is blue.", "Grass is green."), generator=generator)
+    text = said(generator)
+    assert "[1] Notes" in text and "The sky is blue." in text
+    assert "[2] Notes" in text and "Grass is green." in text
+    assert text.rstrip().endswith("What is it?")
+    assert [source.number for source in made.prompt.sources] == [1, 2]
+    assert made.prompt.dropped == ()
+
+
+def test_sources_that_do_not_fit_go_from_the_last(sources: Sources) -> None:
+    made = assembled(sources(*["word " * 100] * 5), context=400, answer=100)
+    assert [source.number for source in made.prompt.sources] == [1, 2]
+    assert [hit.chunk.id for hit in made.prompt.dropped] == [3, 4, 5]
+    assert not made.source_cut
+
+
+def test_an_only_source_that_does_not_fit_is_cut_at_a_sentence(sources: Sources) -> None:
+    generator = ScriptedGenerator(context_tokens=256)
+    made = assembled(
+        sources("Ten words stand in this sentence, which is not long. " * 60),
+        context=256,
+        answer=100,
+        generator=generator,
+    )
+    assert made.source_cut
+    (message,) = [m for m in generator.messages[-1] if m.role == "user"]
+    assert message.parts[0].rstrip().endswith("not long.")
+
+
+def test_a_long_question_leaves_half_of_the_room_to_a_source(sources: Sources) -> None:
+    made = assembled(sources("The sky is blue. " * 50), question="why " * 1_000, context=300, answer=50)
+    assert made.prompt.question_cut
+    assert len(made.prompt.sources) == 1
+
+
+def test_the_newest_turns_stay(sources: Sources) -> None:
+    generator = ScriptedGenerator()
+    history = tuple(Turn(f"question {n} " + "word " * 60, f"answer {n} [3]") for n in range(10))
+    made = assembled(sources("The sky is blue."), history=history, generator=generator)
+    text = said(generator)
+    assert "answer 9" in text and "answer 0" not in text
+    assert "[3]" not in text  # it counted the sources of that answer
+    assert 0 < made.prompt.history_dropped < 10
+
+
+def test_history_never_drives_a_source_out(sources: Sources) -> None:
+    made = assembled(
+        sources(*["word " * 100] * 2), context=400, answer=100, history=(Turn("word " * 50, "word " * 50),)
+    )
+    assert len(made.prompt.sources) == 2
+    assert made.prompt.history_dropped == 1
+
+
+def test_a_context_without_room_for_anything_is_refused(sources: Sources) -> None:
+    with pytest.raises(UsageError, match="context"):
+        assembled(sources("word " * 10), context=20, answer=10)
+
+
+def test_what_is_told_apart_stays_apart(sources: Sources) -> None:
+    """Each source is a part of its own, so that its tokens can be used again."""
+    generator = ScriptedGenerator()
+    assembled(sources("The sky is blue.", "Grass is green."), generator=generator)
+    (user,) = [message for message in generator.messages[-1] if message.role == "user"]
+    assert len(user.parts) == 3
+
+
+@given(
+    st.lists(st.integers(1, 400), min_size=1, max_size=6),
+    st.integers(1, 600),
+    st.lists(st.integers(1, 200), max_size=4),
+    st.integers(128, 2_048),
+    st.integers(1, 512),
+)
+def test_the_prompt_always_fits(lengths: list[int], asked: int, turns: list[int], context: int, answer: int) -> None:
+    made = assembled(
+        make_sources(*("word " * length for length in lengths)),
+        question="why " * asked,
+        context=context,
+        answer=answer,
+        history=tuple(Turn("word " * n, "word " * n) for n in turns),
+    )
+    assert len(made.prompt.tokens) + made.prompt.answer_room <= context
+    assert made.prompt.answer_room >= 1
+    assert [source.number for source in made.prompt.sources] == list(range(1, len(made.prompt.sources) + 1))
+    assert len(made.prompt.sources) + len(made.prompt.dropped) == len(lengths)

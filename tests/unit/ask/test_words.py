@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgerag.ask.words import content_words, numbers, sentence_spans
+
+
+def sentences(text: str) -> list[str]:
+    return [text[start:end] for start, end in sentence_spans(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One. Two! Three?", ["One.", "Two!", "Three?"]),
+        ("It costs 3.14 dollars. Ask Dr. Smith, e.g. today. Done.", None),
+        ("所有权很重要。它是核心！真的吗？", ["所有权很重要。", "它是核心！", "真的吗？"]),
+        ('He said "stop." Then he left.', ['He said "stop."', "Then he left."]),
+        ("- first item\n- second item", ["- first item", "- second item"]),
+        ("A paragraph\n\nAnother one", ["A paragraph", "Another one"]),
+        ("wrapped\nline.", ["wrapped\nline."]),
+        ("", []),
+        ("  \n ", []),
+    ],
+)
+def test_sentences(text: str, expected: list[str] | None) -> None:
+    if expected is None:
+        expected = ["It costs 3.14 dollars.", "Ask Dr. Smith, e.g. today.", "Done."]
+    assert sentences(text) == expected
+
+
+@given(st.text(alphabet="ab .!?。\n\"'1)-é中"))
+def test_sentences_hold_everything_but_white_space(text: str) -> None:
+    spans = list(sentence_spans(text))
+    assert all(a_end <= b_start for (_, a_end), (b_start, _) in itertools.pairwise(spans))
+    assert "".join("".join(text[s:e].split()) for s, e in spans) == "".join(text.split())
+
+
+def test_inflections_share_a_stem_and_function_words_go() -> None:
+    assert content_words("How do I handle recoverable errors?") == content_words("the handling of recoverable error")
+    assert content_words("Übergänge") == content_words("ubergange")
+
+
+def test_unspaced_scripts_become_pairs() -> None:
+    assert content_words("所有权") == ["所有", "有权"]
+    assert content_words("Rust 的") == ["rust", "的"]
+
+
+def test_numbers_are_compared_without_separators() -> None:
+    assert numbers("1,200 units in 2015, 3.5 percent") == {"1200", "2015", "3.5"}

@@ -1,0 +1,165 @@
+"""The chat model: same prompt, same answer, however it came about; and it can be stopped."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from edgerag.engine.catalog import Catalog
+from edgerag.engine.generator import LlamaGenerator, open_generator
+from edgerag.errors import ModelTooLarge, ModelWrongKind, UsageError
+from edgerag.types import Generated, Message, Sampling
+
+GREEDY = Sampling(temperature=0, top_p=1, repeat_penalty=1.1, seed=0)
+WARM = Sampling(temperature=0.9, top_p=0.95, repeat_penalty=1.1, seed=7)
+PROSE = Path(__file__).read_text(encoding="utf-8")  # a text of some length
+
+
+def never() -> bool:
+    return False
+
+
+def prompt(generator: LlamaGenerator, *parts: str) -> tuple[int, ...]:
+    return generator.encode_chat([Message("system", ("Answer in one sentence.",)), Message("user", parts)])
+
+
+def answer(generator: LlamaGenerator, tokens: tuple[int, ...], sampling: Sampling = GREEDY, room: int = 24) -> str:
+    return "".join(s.text for s in generator.generate(tokens, max_tokens=room, sampling=sampling, cancelled=never))
+
+
+def test_it_answers(generator: LlamaGenerator) -> None:
+    steps = list(
+        generator.generate(
+            prompt(generator, "What is the capital of France?"), max_tokens=40, sampling=GREEDY, cancelled=never
+        )
+    )
+    assert "Paris" in "".join(step.text for step in steps)
+    assert [step.stop for step in steps[:-1]] == [None] * (len(steps) - 1)
+    assert steps[-1].stop == "end"
+    assert [step.token_count for step in steps[:-1]] == list(range(1, len(steps)))
+
+
+def test_it_stops_at_max_tokens(generator: LlamaGenerator) -> None:
+    tokens = prompt(generator, "Count from one to a hundred.")
+    steps = list(generator.generate(tokens, max_tokens=5, sampling=GREEDY, cancelled=never))
+    assert steps[-1] == Generated(text=steps[-1].text, token_count=5, stop="length")
+
+
+def test_reusing_a_prefix_gives_the_answer_of_a_fresh_context(generator: LlamaGenerator, catalog: Catalog) -> None:
+    first = prompt(generator, "What is the capital of France?")
+    second = prompt(generator, "What is the capital of Italy?")
+    answer(generator, first)
+    reused = answer(generator, second)
+    fresh = open_generator(catalog.find("chat", "smollm2-135m-instruct"), context_tokens=1024, threads=2)
+    try:
+        assert reused == answer(fresh, second)
+    finally:
+        fresh.close()
+
+
+def test_the_same_prompt_again_gives_the_same_answer(generator: LlamaGenerator) -> None:
+    tokens = prompt(generator, "Name a fruit.")
+    assert answer(generator, tokens) == answer(generator, tokens) == answer(generator, tokens)
+
+
+def test_the_same_seed_gives_the_same_answer_and_another_seed_another(generator: LlamaGenerator) -> None:
+    tokens = prompt(generator, "Tell me a story about the sea.")
+    said = answer(generator, tokens, WARM)
+    assert answer(generator, tokens, WARM) == said
+    others = {answer(generator, tokens, Sampling(0.9, 0.95, 1.1, seed)) for seed in (1, 2, 3)}
+    assert others - {said}
+
+
+def test_a_cancel_during_prefill_ends_it_and_the_context_stays_usable(generator: LlamaGenerator) -> None:
+    question = prompt(generator, "What is the capital of France?")
+    expected = answer(generator, question)
+    long = prompt(generator, PROSE * 9)[:900]
+    asked: list[str] = []
+
+    def second_thought() -> bool:  # no at first, then yes from the thread that watches
+        asked.append(threading.current_thread().name)
+        return "cancel-watch" in asked
+
+    steps = list(generator.generate(long, max_tokens=5, sampling=GREEDY, cancelled=second_thought))
+    assert steps == [Generated(text="", token_count=0, stop="cancelled")]
+    assert answer(generator, question) == expected
+    assert answer(generator, long, room=3) == answer(generator, long, room=3)
+
+
+def test_a_cancel_during_the_answer_ends_it(generator: LlamaGenerator) -> None:
+    stop = threading.Event()
+    steps = []
+    tokens = prompt(generator, "Count from one to a hundred.")
+    for step in generator.generate(tokens, max_tokens=200, sampling=GREEDY, cancelled=stop.is_set):
+        steps.append(step)
+        if step.token_count == 3:
+            stop.set()
+    assert steps[-1].stop == "cancelled"
+    assert steps[-1].token_count == 3
+
+
+def test_leaving_an_answer_half_read_leaves_the_model_usable(generator: LlamaGenerator) -> None:
+    tokens = prompt(generator, "What is the capital of France?")
+    whole = answer(generator, tokens)
+    steps: Iterator[Generated] = generator.generate(tokens, max_tokens=24, sampling=GREEDY, cancelled=never)
+    next(steps)
+    steps.close()  # type: ignore[attr-defined]
+    assert answer(generator, tokens) == whole
+
+
+def test_a_failing_cancel_check_is_passed_on(generator: LlamaGenerator) -> None:
+    def broken() -> bool:
+        raise RuntimeError("the window is gone")
+
+    with pytest.raises(RuntimeError, match="the window is gone"):
+        list(generator.generate(prompt(generator, "Hello"), max_tokens=5, sampling=GREEDY, cancelled=broken))
+
+
+def test_characters_of_several_tokens_come_whole(generator: LlamaGenerator) -> None:
+    """The model is made to repeat emoji; each takes several tokens, some of them half characters."""
+    emoji = "🚀 ☃ 漢字 🧀 "
+    tokens = tuple(generator._model.tokenize(emoji * 20))
+    steps = list(generator.generate(tokens, max_tokens=40, sampling=Sampling(0, 1, 1, 0), cancelled=never))
+    said = "".join(step.text for step in steps)
+    assert any(step.text == "" for step in steps[:-1])  # held back until the character was whole
+    assert "\ufffd" not in said[:-1]
+    assert set(emoji) & set(said) >= {"🚀", "漢"}
+
+
+def test_a_prompt_that_leaves_no_room_is_refused_with_the_numbers(generator: LlamaGenerator) -> None:
+    with pytest.raises(UsageError, match=r"1000 tokens.*answer of 25.*context of 1024"):
+        generator.generate((1,) * 1000, max_tokens=25, sampling=GREEDY, cancelled=never)
+    with pytest.raises(UsageError, match="0 tokens"):
+        generator.generate((), max_tokens=25, sampling=GREEDY, cancelled=never)
+
+
+def test_the_context_may_be_filled_to_its_last_token(generator: LlamaGenerator) -> None:
+    tokens = prompt(generator, PROSE * 9)[:1020]
+    steps = list(generator.generate(tokens, max_tokens=4, sampling=GREEDY, cancelled=never))
+    assert steps[-1].stop in ("length", "end")
+
+
+def test_an_embedder_is_refused_before_it_is_loaded(catalog: Catalog) -> None:
+    with pytest.raises(ModelWrongKind, match=r"all-minilm.* is an embedder"):
+        open_generator(catalog.find("embedder", "all-minilm-l6-v2"), context_tokens=512, threads=1)
+
+
+def test_one_too_large_for_memory_is_refused_with_sizes(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = catalog.find("chat", "smollm2-135m-instruct")
+    monkeypatch.setattr("edgerag.machine.memory.available_bytes", lambda: 200_000_000)
+    with pytest.raises(
+        ModelTooLarge, match=r"weights 145 MB, 8192 tokens of context 189 MB.*200 MB are free"
+    ) as caught:
+        open_generator(model, context_tokens=100_000, threads=1)  # shrunk to what it was trained for
+    assert "generation.context_tokens" in caught.value.remedy
+
+
+def test_the_context_is_never_longer_than_trained_for(catalog: Catalog) -> None:
+    opened = open_generator(catalog.find("chat", "smollm2-135m-instruct"), context_tokens=10_000, threads=1)
+    try:
+        assert opened.context_tokens == 8192
+    finally:
+        opened.close()
