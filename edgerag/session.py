@@ -118,7 +118,9 @@ class Session:
     def ask(self, question: str, *, history: Sequence[Turn] = (), cancelled: CancelCheck = never) -> Iterator[AskEvent]:
         """Answers one question; the events come as the stages end. Raises EdgeragError."""
         from edgerag.ask.pipeline import ask
+        from edgerag.ask.plan import read_question
 
+        read_question(question)  # what is wrong with the question itself is said first
         with self._asking.use() as library:
             self._check_embedder(library.identity)
             self.warm()
@@ -136,7 +138,9 @@ class Session:
     def search(self, query: str, *, limit: int) -> tuple[Hit, ...]:
         """The best hits for a query, best first. Raises EdgeragError."""
         from edgerag.ask.pipeline import search
+        from edgerag.ask.plan import read_question
 
+        read_question(query)
         with self._asking.use() as library:
             self._check_embedder(library.identity)
             self._embedder.start()

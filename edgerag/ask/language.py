@@ -88,7 +88,7 @@ _FUNCTION_WORDS: dict[str, frozenset[str]] = {
         "ro": "ce care cine când unde cum cât câte câți câtă de la în pe cu din și a al ale ai un o este sunt fost "
         "era au fi nu sau pentru prin că să se după între lui către despre dintre cărui căror pot poate",
         "tr": "ne kim kaç hangi nerede nasıl neden niçin zaman ve bir bu ile için olarak olan mi mı mu mü de da "
-        "değil veya kadar sonra önce gibi daha en çok hangisi nedir kimdir var yok tarafından oldu edildi",
+        "değil veya kadar hangisidir neydi nelerdir kimdi nasıldır kaçtır kaçıncı kimin neyi sonra önce gibi daha en çok hangisi nedir kimdir var yok tarafından oldu edildi",
         "vi": "là gì nào ai khi ở đâu tại sao như thế bao nhiêu của và có những được cho trong một các người năm đã "
         "với không từ đến này bị về theo vào ra hay",
         "pl": "co kto kiedy gdzie dlaczego jak ile jaki jaka jakie który która które w na z do i jest są był była "
@@ -142,10 +142,13 @@ def guess_language(text: str) -> str:
     leaders = [language for language, count in hits.items() if count == best]
     if len(leaders) == 1:
         return leaders[0]
-    accented = any(ord(character) > 0x7F and character.isalpha() for character in text)
     if "en" in leaders:
-        return "" if accented else "en"
+        return "" if _has_accents(text) else "en"
     return leaders[0]
+
+
+def _has_accents(text: str) -> bool:
+    return any(ord(character) > 0x7F and character.isalpha() for character in text)
 
 
 def knows(languages: Sequence[str], *, script: str, text: str) -> bool | None:
@@ -154,7 +157,8 @@ def knows(languages: Sequence[str], *, script: str, text: str) -> bool | None:
         return True
     if script in ("latin", "none"):
         guess = guess_language(text)
-        if not guess:
-            return None
-        return guess in languages
+        if guess:
+            return guess in languages
+        # No function word tells; accents speak against English, which has them in loan words only.
+        return False if languages == ("en",) and _has_accents(text) else None
     return any(language in languages for language in _LANGUAGES_OF_SCRIPT.get(script, ()))

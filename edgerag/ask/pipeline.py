@@ -13,10 +13,10 @@ from contextlib import closing
 from typing import TYPE_CHECKING, cast
 
 from edgerag.ask.cite import CitationFilter
-from edgerag.ask.plan import VECTOR_WEIGHT, make_plan, read_question
+from edgerag.ask.plan import make_plan, read_question
 from edgerag.ask.prompt import Assembled, assemble
-from edgerag.ask.rank import rank
-from edgerag.ask.relevance import anything_relevant, chunk_probability
+from edgerag.ask.rank import Ranked, rank
+from edgerag.ask.relevance import anything_relevant, chunk_probability, judged_cosine
 from edgerag.ask.repetition import is_looping
 from edgerag.ask.safe_text import SafeText
 from edgerag.ask.select import select, to_sources
@@ -164,10 +164,10 @@ class _Asking:
         plan = self._plan()
         yield PlanMade(plan)
         self._check_cancelled()
-        hits = self._rank(plan)
-        yield HitsFound(hits)
+        ranked = self._rank(plan)
+        yield HitsFound(ranked.hits)
         self._check_cancelled()
-        self._select(plan, hits)
+        self._select(plan, ranked)
         if not self._sources:
             self.stop_reason = "no_sources"
             yield self._delta(NOT_FOUND)
@@ -210,7 +210,7 @@ class _Asking:
             )
         return plan
 
-    def _rank(self, plan: Plan) -> tuple[Hit, ...]:
+    def _rank(self, plan: Plan) -> Ranked:
         ranked = rank(
             plan,
             library=self._library,
@@ -220,17 +220,19 @@ class _Asking:
             cancelled=self._cancelled,
         )
         self._notes.extend(ranked.notes)
-        return ranked.hits
+        return ranked
 
-    def _select(self, plan: Plan, hits: Sequence[Hit]) -> None:
+    def _select(self, plan: Plan, ranked: Ranked) -> None:
         with self._stopwatch.measure("select"):
-            judged = hits[: max(_JUDGED_HITS, 2 * plan.source_count)]
+            judged = ranked.hits[: max(_JUDGED_HITS, 2 * plan.source_count)]
             coverage = self._library.keyword_coverage(plan.question, [hit.chunk.id for hit in judged])
-            # The cosine of an embedder that does not know the language says nothing about relevance.
-            trusted = plan.vector_weight >= VECTOR_WEIGHT
+            # The ceiling holds for chunks that have a vector; while some have none, nothing is known.
+            ceiling = ranked.cosine_ceiling if self._pending_count == 0 else None
             probabilities = {
                 hit.chunk.id: chunk_probability(
-                    cosine=hit.scores.vector if trusted else None, coverage=coverage.get(hit.chunk.id, 0.0)
+                    cosine=judged_cosine(plan, hit.scores, ceiling=ceiling),
+                    coverage=coverage.get(hit.chunk.id, 0.0),
+                    script=plan.script,
                 )
                 for hit in judged
             }

@@ -19,9 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """The hits, best first, and what went another way."""
+    """The hits, best first, and what went another way.
+
+    ``cosine_ceiling`` is the highest cosine that a hit the vector leg did not return can have; None
+    when nothing can be said about it.
+    """
 
     hits: tuple[Hit, ...]
+    cosine_ceiling: float | None
     notes: tuple[str, ...]
 
 
@@ -49,4 +54,7 @@ def rank(
             exact=exact_matches(exact_strings(plan.question), chunks.values()),
         )
         hits = tuple(Hit(chunks[chunk_id], scores) for chunk_id, scores in fused if chunk_id in chunks)
-    return Ranked(hits, found.notes)
+    # A full leg stopped at its last hit: whatever it left out is no nearer. One that is not full has
+    # seen every vector, so that what it left out has none.
+    full = len(found.vector) >= plan.candidate_count
+    return Ranked(hits, found.vector[-1].score if full else None, found.notes)

@@ -4,6 +4,11 @@ A chunk is judged by two signals that do not depend on how many documents the li
 cosine between question and chunk, and the idf-weighted share of the question's content words that
 stand in the chunk. Both go into one logistic function; without a trusted cosine the words decide
 alone. Pure.
+
+The constants are fitted by ``python bench/refusal.py`` on half of its questions and judged on the
+other half; docs/decisions/042 has the error rates. They are those of questions about another subject
+in the same style, which is the hardest case, moved a little towards answering: a passage shown in
+vain costs a glance, a refusal hides what is there.
 """
 
 from __future__ import annotations
@@ -11,24 +16,41 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-# PLACEHOLDER calibration; see bench/retrieval.py
-_BOTH = (-6.0, 9.0, 4.0)
-_WORDS_ONLY = (-4.0, 8.0)
+from edgerag.ask.plan import VECTOR_WEIGHT
+from edgerag.types import Plan, Scores
+
+# bias, weight of the cosine, weight of the coverage
+_COSINE_AND_WORDS = (-8.5, 13.5, 10.1)
+# bias, weight of the coverage: even odds at a coverage of 0.32
+_WORDS = (-4.65, 14.5)
+# The same for scripts without spaces: their "words" are pairs of characters, of which a passage that
+# answers holds fewer. Even odds at 0.25.
+_PAIRS_OF_CHARACTERS = (-5.15, 20.6)
+_UNSPACED_SCRIPTS = frozenset({"han", "kana", "thai", "lao", "khmer", "myanmar"})
+
 FOUND_PROBABILITY = 0.5
 
 
-def chunk_probability(*, cosine: float | None, coverage: float) -> float:
+def chunk_probability(*, cosine: float | None, coverage: float, script: str) -> float:
     """Probability (0..1) that a chunk has to do with what is asked.
 
-    ``cosine`` is None when the vector leg did not see the chunk or does not know the language.
+    ``cosine`` is None when the vector leg cannot tell about the chunk or does not know the language;
+    ``script`` is that of the question.
     """
-    if cosine is None:
-        bias, weight = _WORDS_ONLY
-        logit = bias + weight * coverage
-    else:
-        bias, cosine_weight, coverage_weight = _BOTH
+    if cosine is not None:
+        bias, cosine_weight, coverage_weight = _COSINE_AND_WORDS
         logit = bias + cosine_weight * cosine + coverage_weight * coverage
+    else:
+        bias, coverage_weight = _PAIRS_OF_CHARACTERS if script in _UNSPACED_SCRIPTS else _WORDS
+        logit = bias + coverage_weight * coverage
     return 1.0 / (1.0 + math.exp(-logit))
+
+
+def judged_cosine(plan: Plan, scores: Scores, *, ceiling: float | None) -> float | None:
+    """The cosine to judge a hit by: its own, else the highest it can have, None when it says nothing."""
+    if plan.vector_weight < VECTOR_WEIGHT:
+        return None  # of an embedder that does not know the language
+    return ceiling if scores.vector is None else scores.vector
 
 
 def anything_relevant(probabilities: Sequence[float]) -> bool:

@@ -22,6 +22,7 @@ from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from edgerag.engine.files import printable
 from edgerag.engine.llama import Model
 from edgerag.errors import ModelDamaged
 from edgerag.types import Message
@@ -141,7 +142,7 @@ class ChatFormat:
 
     def _broken(self, why: str) -> ModelDamaged:
         return ModelDamaged(
-            f"The chat template of {self._name} cannot be used: {why}.",
+            f"The chat template of {self._name} cannot be used: {printable(why)[:400]}.",
             remedy="Take another file of this model, or another model.",
         )
 

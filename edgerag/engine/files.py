@@ -15,6 +15,11 @@ from edgerag.errors import EdgeragError, ModelDamaged, StorageFull
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
+def printable(text: str) -> str:
+    """``text`` from a foreign file as it may be shown: no terminal escapes, no line breaks."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
 def sha256_of(file: Path) -> str:
     """Hex digest of the whole file. Raises ModelDamaged when it cannot be read to its end."""
     try:

@@ -214,8 +214,8 @@ def _read(cursor: _Cursor) -> Header:
     for _ in range(entry_count):
         key = _key(cursor, "a key")
         if key in metadata:
-            raise cursor.damaged(f"the key {key!r} comes twice")
-        metadata[key] = _value(cursor, repr(key))
+            raise cursor.damaged(f"the key {key[:80]!r} comes twice")
+        metadata[key] = _value(cursor, repr(key[:80]))
     sizes, parameter_count, data_end = _tensors(cursor, tensor_count)
     alignment = metadata.get("general.alignment", 32)
     if not isinstance(alignment, int) or not 0 < alignment <= 65_536:
@@ -276,7 +276,7 @@ def _tensors(cursor: _Cursor, count: int) -> tuple[dict[str, int], int, int]:
     parameter_count = end = 0
     for _ in range(count):
         name = _key(cursor, "a tensor name")
-        what = f"tensor {name!r}"
+        what = f"tensor {name[:80]!r}"
         rank = cursor.count(what, code=4)
         if not 0 < rank <= 4:
             raise cursor.damaged(f"{what} has {rank} dimensions")

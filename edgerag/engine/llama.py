@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from edgerag.engine.files import printable
 from edgerag.errors import EngineUnavailable, ModelDamaged, ModelError
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ TokenKind = Literal["normal", "control", "user_defined", "byte", "unknown", "unu
 
 _ERROR_LEVEL = 4  # ggml_log_level: 1 debug, 2 info, 3 warning, 4 error, 5 continues the line before
 _CONTINUES = 5
-_KEPT_LINES = 200
 _REINSTALL = "Install it again: make prepare (portable build), or pip install --force-reinstall llama-cpp-python"
 
 
@@ -46,7 +46,7 @@ class _Library:
             # What its loader raises for a library that is missing, broken, or of another version.
             raise EngineUnavailable(f"The llama.cpp library cannot be loaded: {error}", remedy=_REINSTALL) from error
         self.api: Any = api
-        self._lines: deque[tuple[int, int, str]] = deque(maxlen=_KEPT_LINES)
+        self._lines: deque[tuple[int, int, str]] = deque(maxlen=200)
         self._callback = api.llama_log_callback(self._log)  # kept: C holds a pointer to it
         api.llama_log_set(self._callback, None)
         # Symbols of ggml are looked up through libllama's own handle: that is the instance libllama
@@ -75,8 +75,7 @@ class _Library:
 
     def mark(self) -> None:
         """Forgets what this thread logged so far."""
-        thread = threading.get_ident()
-        kept = [entry for entry in list(self._lines) if entry[0] != thread]
+        kept = [entry for entry in list(self._lines) if entry[0] != threading.get_ident()]
         self._lines.clear()
         self._lines.extend(kept)
 
@@ -84,7 +83,7 @@ class _Library:
         """The last error lines that this thread caused, or ""."""
         thread = threading.get_ident()
         lines = [t.strip() for who, level, t in list(self._lines) if who == thread and level == _ERROR_LEVEL]
-        return "; ".join(dict.fromkeys(line for line in lines if line))[-400:]
+        return printable("; ".join(dict.fromkeys(line for line in lines if line))[-400:])
 
 
 def _backend_folders(package: Path) -> list[Path]:
@@ -167,7 +166,7 @@ class Model:
         return self._handle
 
     def close(self) -> None:
-        """Frees the weights; contexts must be closed before."""
+        """Frees the weights; contexts first."""
         if self._handle is not None:
             self._api.llama_model_free(self._handle)
             self._handle = None
@@ -303,6 +302,7 @@ class Context:
         return bool(self._api.llama_memory_seq_rm(self._memory, sequence, position, -1))
 
     def clear(self) -> None:
+        """Forgets everything."""
         self._api.llama_memory_clear(self._memory, True)
 
     @contextlib.contextmanager

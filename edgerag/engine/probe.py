@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from edgerag import errors
+from edgerag.engine.files import printable
 from edgerag.errors import EngineUnavailable, ModelDamaged, ModelError, ModelTooLarge
 from edgerag.machine.cpu import read_processor
 from edgerag.types import Message, ModelFile, Sampling
@@ -82,7 +83,7 @@ def _death(path: Path, code: int, stderr: str) -> ModelError:
         return ModelTooLarge(f"Loading {path} was killed by the system, most likely for want of memory.")
     how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
     return ModelDamaged(
-        f"llama.cpp crashed ({how}) on {path}{': ' + last[-300:] if last else ''}.",
+        f"llama.cpp crashed ({how}) on {path}{': ' + printable(last[-300:]) if last else ''}.",
         remedy="The file is damaged, or made for another version of llama.cpp.",
     )
 

@@ -74,7 +74,7 @@ class TestAsking:
         ("question", "file"),
         [
             ("What does error E-1042 mean?", "kestrel-p40-manual.md"),
-            ("How loud is the pump?", "kestrel-p40-datasheet.pdf"),
+            ("What is the noise level of the pump?", "kestrel-p40-datasheet.pdf"),
             ("What is the notice period of the agreement?", "service-agreement.docx"),
             ("At which temperature are vaccines stored?", "clinic-cold-chain.html"),
             ("How long are snapshots kept?", "backup-box.txt"),
@@ -229,7 +229,7 @@ class TestBadInput:
             (["--library", "../x y", "status"], 0, "No library"),
             (["--library", "a b", "status"], 2, "a b"),
             (["models", "add", "no-such.gguf"], 4, "no-such.gguf"),
-            (["models", "pull", "no-such-model"], 4, "no-such-model"),
+            (["models", "pull", "no-such-model"], 2, "no-such-model"),
             (["models", "verify", "no-such-model"], 4, "no-such-model"),
             ([], 2, "terminal"),
         ],

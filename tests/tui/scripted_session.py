@@ -199,9 +199,10 @@ class ScriptedSession:
                 sources=tuple(replace(source, cited=source.number in cited) for source in sources),
                 stop_reason=stop_reason,
                 timings=(
-                    StageTime("time_to_first_token", 0.31),
+                    StageTime("embed", 0.01),
+                    StageTime("first_token", 0.3),
                     StageTime("generate", 1.2),
-                    StageTime("total", 1.6),
+                    StageTime("total", 1.51),
                 ),
                 tokens=TokenCounts(prompt=512, answer=89),
                 model=self.model,

@@ -44,8 +44,8 @@ async def test_the_answer_is_the_deltas_joined_with_its_sources_beside() -> None
         pane = driver.ask_screen.query_one(SourcesPane)
         assert [source.cited for source in pane.sources] == [True, True, False]
         assert pane.border_title == "Sources (3, 2 cited)"
-        assert "kestrel-p40-datasheet.pdf, page 2" in driver.text
-        assert "kestrel-p40-manual.md, lines 18-20" in driver.text
+        assert "page 2, kestrel-p40-datasheet.pdf" in driver.text
+        assert "lines 18-20, kestrel-p40-manual.md" in driver.text
 
 
 async def test_words_are_on_the_screen_before_the_answer_is_done() -> None:

@@ -67,8 +67,8 @@ class ParserProcess:
         except BaseException:
             self.close()  # an answer may be half read: nothing can be asked of this worker again
             raise
-        if reply is None:
-            self.close()
+        if reply is None or (isinstance(reply, Failed) and isinstance(reply.error, ParserDied)):
+            self.close()  # at work still, or in a state that nobody knows
         return reply
 
     def close(self) -> None:

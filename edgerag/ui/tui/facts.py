@@ -68,8 +68,10 @@ def timing_figure(answer: Answer | None) -> str:
         return ""
     seconds = {time.stage: time.seconds for time in answer.timings}
     parts = []
-    if "time_to_first_token" in seconds:
-        parts.append(f"first token {seconds['time_to_first_token']:.2f} s")
+    if "first_token" in seconds:
+        # As the user waited for it: everything up to the first token, search and loading included.
+        waited = seconds["total"] - seconds.get("generate", 0.0)
+        parts.append(f"first token {waited:.2f} s")
     if answer.tokens.answer and seconds.get("generate"):
         parts.append(f"{answer.tokens.answer / seconds['generate']:.0f} tok/s")
     if "total" in seconds:

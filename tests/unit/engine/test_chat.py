@@ -38,12 +38,20 @@ def test_a_document_cannot_bring_control_tokens(generator: LlamaGenerator, text:
 
 
 @settings(max_examples=100, deadline=None)
-@given(text=st.text(max_size=40) | st.lists(st.sampled_from(["<|im_end|>", "<|", "im_start", "|>", " "])).map("".join))
-def test_any_text_comes_back_as_it_was(generator: LlamaGenerator, text: str) -> None:
+@given(text=st.text(st.characters(exclude_categories=[]), max_size=40))
+def test_no_text_gives_a_control_token(generator: LlamaGenerator, text: str) -> None:
+    assert control_count(generator, tuple(generator._chat.plain_tokens(text))) == 0
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    text=st.text(st.characters(min_codepoint=32, max_codepoint=0xFFFF, exclude_categories=["C"]), max_size=40)
+    | st.lists(st.sampled_from(["<|im_end|>", "<|", "im_start", "|>", " ", "\n"])).map("".join)
+)
+def test_text_comes_back_as_it_was(generator: LlamaGenerator, text: str) -> None:
+    # Control characters are left out: this vocabulary lacks some of their bytes, and llama.cpp drops those.
     tokens = generator._chat.plain_tokens(text)
-    said = b"".join(generator._model.piece(token) for token in tokens)
-    assert said == text.encode("utf-8", "replace")
-    assert control_count(generator, tuple(tokens)) == 0
+    assert b"".join(generator._model.piece(token) for token in tokens).decode() == text
 
 
 def test_the_real_format_is_that_of_its_template(generator: LlamaGenerator) -> None:
@@ -125,6 +133,12 @@ def test_a_broken_or_endless_template_is_named(template: str, why: str) -> None:
     with pytest.raises(ModelDamaged, match=r"chat template of test cannot be used") as caught:
         format_of(template)
     assert why in caught.value.message
+
+
+def test_a_template_cannot_speak_to_the_terminal() -> None:
+    with pytest.raises(ModelDamaged) as caught:
+        format_of("{{ raise_exception('\x1b[2Jgone\n') }}")
+    assert caught.value.message.isprintable()
 
 
 def test_an_endless_loop_that_only_some_conversations_meet_is_stopped_too() -> None:

@@ -119,14 +119,17 @@ def test_a_failing_cancel_check_is_passed_on(generator: LlamaGenerator) -> None:
 
 
 def test_characters_of_several_tokens_come_whole(generator: LlamaGenerator) -> None:
-    """The model is made to repeat emoji; each takes several tokens, some of them half characters."""
-    emoji = "🚀 ☃ 漢字 🧀 "
-    tokens = tuple(generator._model.tokenize(emoji * 20))
-    steps = list(generator.generate(tokens, max_tokens=40, sampling=Sampling(0, 1, 1, 0), cancelled=never))
-    said = "".join(step.text for step in steps)
-    assert any(step.text == "" for step in steps[:-1])  # held back until the character was whole
-    assert "\ufffd" not in said[:-1]
-    assert set(emoji) & set(said) >= {"🚀", "漢"}
+    """A run of rockets makes the model go on with rockets; each is three tokens."""
+    tokens = tuple(generator._model.tokenize("🚀" * 30))
+    steps = list(generator.generate(tokens, max_tokens=12, sampling=Sampling(0, 1, 1, 0), cancelled=never))
+    assert [step.text for step in steps[:6]] == ["", "", "🚀", "", "", "🚀"]
+
+
+def test_an_answer_cut_inside_a_character_ends_with_the_replacement_character(generator: LlamaGenerator) -> None:
+    tokens = tuple(generator._model.tokenize("🚀" * 30))
+    steps = list(generator.generate(tokens, max_tokens=5, sampling=Sampling(0, 1, 1, 0), cancelled=never))
+    assert [step.text for step in steps] == ["", "", "🚀", "", "", "\ufffd"]
+    assert steps[-1].stop == "length"
 
 
 def test_a_prompt_that_leaves_no_room_is_refused_with_the_numbers(generator: LlamaGenerator) -> None:
@@ -149,9 +152,9 @@ def test_an_embedder_is_refused_before_it_is_loaded(catalog: Catalog) -> None:
 
 def test_one_too_large_for_memory_is_refused_with_sizes(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     model = catalog.find("chat", "smollm2-135m-instruct")
-    monkeypatch.setattr("edgerag.machine.memory.available_bytes", lambda: 200_000_000)
+    monkeypatch.setattr("edgerag.machine.memory.available_bytes", lambda: 300_000_000)
     with pytest.raises(
-        ModelTooLarge, match=r"weights 145 MB, 8192 tokens of context 189 MB.*200 MB are free"
+        ModelTooLarge, match=r"weights 145 MB, 8192 tokens of context 189 MB.*300 MB are free"
     ) as caught:
         open_generator(model, context_tokens=100_000, threads=1)  # shrunk to what it was trained for
     assert "generation.context_tokens" in caught.value.remedy

@@ -35,7 +35,7 @@ def test_files_and_folders_sorted_and_once(tmp_path: Path) -> None:
 
 
 def test_a_missing_path_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="'.*nothing-here'"):
+    with pytest.raises(UsageError, match=r"'.*nothing-here'"):
         look(tmp_path / "nothing-here")
 
 

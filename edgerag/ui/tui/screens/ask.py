@@ -200,6 +200,7 @@ class AskScreen(SessionScreen[None]):
     def _show_sources(self, sources: tuple[Any, ...]) -> None:
         self._sources.show(sources)
         self._sources.display = bool(sources)
+        self.refresh_bindings()
 
     def _open(self, number: int) -> None:
         sources = self._sources.sources

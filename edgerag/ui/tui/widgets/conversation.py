@@ -38,7 +38,10 @@ class Conversation(VerticalScroll):
         self._following = False
 
     def on_mount(self) -> None:
-        self.watch(self, "virtual_size", self._follow, init=False)
+        self.watch(self, "virtual_size", self._follow_soon, init=False)
+
+    def on_resize(self) -> None:
+        self._follow_soon()
 
     def compose(self) -> ComposeResult:
         yield self._welcome
@@ -61,8 +64,11 @@ class Conversation(VerticalScroll):
         await self.mount(exchange)
         self.make_current(exchange)
         self._following = True
-        self._follow()
+        self._follow_soon()
         return exchange
+
+    def _follow_soon(self) -> None:
+        self.call_after_refresh(self._follow)  # only then the sizes of pane and content fit each other
 
     def _follow(self) -> None:
         """Keeps the end in sight once there is more than fits. (Textual's anchor would push a short

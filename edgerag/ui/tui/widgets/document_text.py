@@ -16,7 +16,7 @@ from edgerag.types import ParsedDocument
 from edgerag.ui.tui import shown
 from edgerag.ui.tui.passage import TAB_CELLS, Passage, Row, cells, lay_out, row_of
 
-_CONTEXT_ROWS = 3  # rows kept in sight above the passage
+_CONTEXT_ROWS = 2  # rows kept in sight above the passage
 
 
 class DocumentText(ScrollView, can_focus=True):
@@ -47,9 +47,12 @@ class DocumentText(ScrollView, can_focus=True):
         self.scroll_to_passage()
 
     def scroll_to_passage(self) -> None:
-        passage = self._passage
-        row = row_of(self._rows, passage.quote_start) - _CONTEXT_ROWS if passage and self._rows else 0
-        self.scroll_to(y=max(0, row), x=0, animate=False, immediate=True)
+        row = 0
+        if (passage := self._passage) and self._rows:
+            row, quote = row_of(self._rows, passage.start), row_of(self._rows, passage.quote_start)
+            if quote - row > self.size.height - 2 * _CONTEXT_ROWS:
+                row = quote  # the passage is longer than the screen: the quote matters
+        self.scroll_to(y=max(0, row - _CONTEXT_ROWS), x=0, animate=False, immediate=True)
         self.refresh()
 
     @property

@@ -15,7 +15,8 @@ from edgerag.ui.place import place
 from edgerag.ui.plain import one_line
 from edgerag.ui.tui import shown
 
-_COMPACT_BELOW_ROWS = 12  # a lower pane shows one row per source
+_QUOTE_ROWS = 3
+_INDENT = " " * 5  # as wide as "[1]✓ "
 
 
 class SourcesPane(OptionList):
@@ -88,28 +89,23 @@ def _mark(source: Source) -> Content:
 
 def _one_row(source: Source, width: int) -> Content:
     hit = source.hit.chunk
-    where = f"{PurePath(hit.path).name}, {place(hit.chunk)}"
-    row = Content.assemble(
-        _mark(source), shown.line(where, width), "  ", shown.line(source.quote, width, "$foreground 60%")
-    )
-    return row.truncate(width, ellipsis=True)
+    name = shown.line(PurePath(hit.path).name, max(12, width // 2))  # leaves room for the place
+    quote = shown.line(source.quote, width, "$foreground 60%")
+    return Content.assemble(_mark(source), name, f", {place(hit.chunk)}  ", quote).truncate(width, ellipsis=True)
 
 
 def _several_rows(source: Source, width: int) -> Content:
     hit = source.hit.chunk
+    where = f"{place(hit.chunk)}, {PurePath(hit.path).name}"
     rows = [
         Content.assemble(_mark(source), shown.line(hit.title or PurePath(hit.path).name, width, "bold")),
-        Content.assemble(
-            "     ",
-            shown.line(PurePath(hit.path).name, width, "$foreground 75%"),
-            (f", {place(hit.chunk)}", "$foreground 75%"),
-        ),
+        Content.assemble(_INDENT, shown.line(where, width, "$foreground 75%")),
     ]
     headings = [heading for heading in hit.chunk.heading_path if one_line(heading, width) != one_line(hit.title, width)]
     if headings:
-        rows.append(Content.assemble("     ", shown.line(" › ".join(headings), width, "$foreground 60%")))
+        rows.append(Content.assemble(_INDENT, shown.line(" › ".join(headings), width, "$foreground 60%")))
+    quote_width = width - len(_INDENT)
+    quote = shown.line(source.quote, _QUOTE_ROWS * (quote_width - 2)).wrap(quote_width)
     rows = [row.truncate(width, ellipsis=True) for row in rows]
-    quote = shown.line(source.quote, 3 * (width - 6)).wrap(width - 5)
-    rows += [Content.assemble("     ", part.stylize("$foreground 60%")) for part in quote[:3]]
-    rows.append(Content())
-    return Content("\n").join(rows)
+    rows += [Content.assemble(_INDENT, part.stylize("$foreground 60%")) for part in quote[:_QUOTE_ROWS]]
+    return Content("\n").join([*rows, Content()])

@@ -1,0 +1,463 @@
+"""Whole ingest runs over real folders and a real library; only the embedder is a stand-in."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from fakes import HashingEmbedder
+from unit.ingest import craft
+
+from edgerag.config import ChunkSettings, IngestSettings
+from edgerag.errors import StorageFull, UsageError
+from edgerag.index.library import Library, open_library
+from edgerag.ingest.pipeline import ingest
+from edgerag.types import (
+    Embedder,
+    FileDone,
+    FilesDiscovered,
+    IngestDone,
+    IngestEvent,
+    IngestProgress,
+)
+
+if TYPE_CHECKING:
+    from edgerag.types import Vectors
+
+
+class Bench:
+    """A folder of documents and a library beside it."""
+
+    def __init__(self, folder: Path, library: Library, embedder: HashingEmbedder) -> None:
+        self.folder = folder
+        self.library = library
+        self.embedder = embedder
+        self.events: list[IngestEvent] = []
+
+    def write(self, name: str, content: str | bytes) -> Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    def start(
+        self,
+        *paths: Path,
+        settings: IngestSettings = IngestSettings(),  # noqa: B008 - frozen
+        cancelled: Callable[[], bool] = lambda: False,
+        embedder: Callable[[], Embedder] | None = None,
+    ) -> Iterator[IngestEvent]:
+        return ingest(
+            paths or (self.folder,),
+            library=self.library,
+            embedder=embedder or (lambda: self.embedder),
+            settings=settings,
+            chunks=ChunkSettings(),
+            cancelled=cancelled,
+        )
+
+    def run(self, *paths: Path, settings: IngestSettings = IngestSettings(), **more: object) -> IngestDone:  # noqa: B008
+        self.embedder.embedded.clear()
+        self.events = list(self.start(*paths, settings=settings, **more))  # type: ignore[arg-type]
+        done = self.events[-1]
+        assert isinstance(done, IngestDone)
+        return done
+
+    def outcomes(self, done: IngestDone) -> dict[str, str]:
+        return {os.path.relpath(report.path, self.folder): report.outcome for report in done.reports}
+
+    def found(self, query: str) -> list[str]:
+        hits = self.library.search_keywords(query, limit=5)
+        return [Path(chunk.path).name for chunk in self.library.chunks([hit.chunk_id for hit in hits])]
+
+    def found_by_vector(self, query: str) -> list[str]:
+        hits = self.library.search_vectors(self.embedder.embed_query(query), limit=5, ef_search=50)
+        return [Path(chunk.path).name for chunk in self.library.chunks([hit.chunk_id for hit in hits])]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    embedder = HashingEmbedder()
+    (tmp_path / "docs").mkdir()
+    with open_library(
+        tmp_path / "library", mode="write", budget_bytes=64_000_000, identity=embedder.identity
+    ) as library:
+        yield Bench(tmp_path / "docs", library, embedder)
+
+
+def chapters(count: int, words: int = 60) -> str:
+    return "\n\n".join(f"# Chapter {n}\n\n" + f"Sentence of chapter {n}. " * (words // 4) for n in range(count))
+
+
+class TestWhatIsRead:
+    def test_all_formats_are_found_by_word_and_by_vector(self, bench: Bench) -> None:
+        bench.write("a.md", "# Badger\n\nThe badger sleeps by day.")
+        bench.write("b.txt", "The walrus dives for clams.")
+        bench.write("c.html", "<h1>Otter</h1><p>The otter cracks mussels.</p>")
+        bench.write("d.pdf", craft.text_pdf("", "The heron stands in shallow water."))
+        bench.write("sub/e.docx", craft.docx(craft.paragraph("The marten climbs at night.")))
+        done = bench.run()
+        assert set(bench.outcomes(done).values()) == {"ingested"}
+        assert done.chunks_embedded == 5
+        for query, file in (("badger", "a.md"), ("clams", "b.txt"), ("mussels", "c.html"), ("heron", "d.pdf")):
+            assert bench.found(query) == [file]
+            assert bench.found_by_vector(query)[0] == file
+        assert bench.found("marten") == ["e.docx"]
+        (hit,) = bench.library.search_keywords("heron", limit=1)
+        assert bench.library.chunks([hit.chunk_id])[0].chunk.page_first == 2
+        assert not bench.library.pending_count()
+
+    def test_stored_text_and_offsets_agree(self, bench: Bench) -> None:
+        bench.write("a.md", "\ufeff# Ä\r\n\r\n" + "Größe und Maß. \r\n" * 200)
+        bench.run()
+        (document,) = bench.library.documents()
+        text = bench.library.parsed_document(document.id).text
+        hits = bench.library.search_keywords("Größe", limit=50)
+        assert hits
+        for stored in bench.library.chunks([hit.chunk_id for hit in hits]):
+            chunk = stored.chunk
+            assert text[chunk.start : chunk.end] == chunk.text
+            assert text.count("\n", 0, chunk.start) + 1 == chunk.line_first
+
+    def test_one_bad_file_stops_nothing(self, bench: Bench) -> None:
+        bench.write("good.md", "Good text.")
+        bench.write("empty.txt", "")
+        bench.write("picture.png", b"\x89PNG\r\n\x1a\n" + bytes(100))
+        bench.write("half.pdf", craft.text_pdf("words")[:60])
+        bench.write("half.docx", craft.docx(craft.paragraph("word " * 500))[:200])
+        bench.write("scan.pdf", craft.text_pdf("", ""))
+        bench.write("locked.pdf", craft.pdf([[(700, 12, "x")]], encrypted=True))
+        bench.write("bomb.docx", craft.bomb())
+        bench.write("lies.txt", craft.text_pdf("A PDF that calls itself text."))
+        bench.write("nul.log", b"before the crash\x00\x00\x00after the crash")
+        bench.write("mac.txt", "one\rtwo\rthree")
+        bench.write("deep.html", "<div>" * 5000 + "deep")
+        os.mkfifo(bench.folder / "pipe")
+        done = bench.run()
+        assert bench.outcomes(done) == {
+            "good.md": "ingested",
+            "empty.txt": "skipped",
+            "picture.png": "skipped",
+            "half.pdf": "failed",
+            "half.docx": "failed",
+            "scan.pdf": "failed",
+            "locked.pdf": "failed",
+            "bomb.docx": "failed",
+            "lies.txt": "ingested",
+            "nul.log": "ingested",
+            "mac.txt": "ingested",
+            "deep.html": "ingested",
+            "pipe": "skipped",
+        }
+        assert [report.path for report in done.reports] == sorted(report.path for report in done.reports)
+        assert all(report.reason for report in done.reports if report.outcome in ("failed", "skipped"))
+
+    def test_a_line_of_five_megabytes_becomes_chunks(self, bench: Bench) -> None:
+        bench.write("long.txt", "x" * 2_500_000 + "needle " + "y" * 2_500_000)
+        done = bench.run(settings=IngestSettings(batch_chunks=512))
+        assert done.count("ingested") == 1
+        assert bench.found("needle") == ["long.txt"]
+
+    def test_an_unsupported_file_named_by_itself_is_skipped_with_the_reason(self, bench: Bench) -> None:
+        done = bench.run(bench.write("x.png", b"\x89PNG\r\n\x1a\n"))
+        assert done.reports[0].outcome == "skipped"
+        assert "PNG image" in done.reports[0].reason
+
+    def test_a_file_over_the_limit_is_skipped(self, bench: Bench) -> None:
+        bench.write("big.txt", "x" * 2000)
+        done = bench.run(settings=IngestSettings(max_file_size=1000))
+        assert done.reports[0].outcome == "skipped"
+        assert "ingest.max_file_size" in done.reports[0].reason
+
+    def test_a_path_named_twice_is_read_once(self, bench: Bench) -> None:
+        file = bench.write("a.txt", "text")
+        done = bench.run(file, bench.folder, file, bench.folder / ".." / "docs")
+        assert len(done.reports) == 1
+        assert bench.library.chunk_count() == 1
+
+    def test_odd_names_go_through_the_library_and_back(self, bench: Bench) -> None:
+        path = os.fsdecode(os.fsencode(bench.folder) + b"/caf\xe9\n.txt")
+        Path(path).write_text("odd name")
+        bench.run()
+        assert bench.run().reports[0].outcome == "unchanged"
+        (document,) = bench.library.documents()
+        assert document.path == path
+        assert Path(document.path).read_text() == "odd name"
+
+    def test_an_empty_folder_has_no_reports(self, bench: Bench) -> None:
+        done = bench.run()
+        assert done.reports == ()
+        assert not done.interrupted
+
+    def test_a_missing_path_changes_nothing(self, bench: Bench) -> None:
+        bench.write("a.txt", "text")
+        with pytest.raises(UsageError, match="nowhere"):
+            bench.run(bench.folder, bench.folder / "nowhere")
+        assert bench.library.documents() == []
+
+    def test_the_library_does_not_read_itself(self, bench: Bench) -> None:
+        bench.write("a.txt", "text")
+        done = bench.run(bench.folder.parent)
+        assert bench.outcomes(done) == {"a.txt": "ingested"}
+
+
+class TestAgain:
+    def test_nothing_changed_nothing_embedded_and_no_model(self, bench: Bench) -> None:
+        bench.write("a.md", chapters(5))
+        bench.write("b.txt", "text")
+        bench.write("c.png", b"\x89PNG\r\n\x1a\n")
+        bench.run()
+
+        def no_model() -> Embedder:
+            raise AssertionError("the embedder is not needed")
+
+        done = bench.run(embedder=no_model)
+        assert bench.outcomes(done) == {"a.md": "unchanged", "b.txt": "unchanged", "c.png": "skipped"}
+        assert done.chunks_embedded == 0
+        assert {Path(r.path).name: r.chunk_count for r in done.reports}["a.md"] == 5
+
+    def test_a_new_time_stamp_alone_is_noted_and_embeds_nothing(self, bench: Bench) -> None:
+        file = bench.write("a.md", "text")
+        bench.run()
+        os.utime(file, ns=(1, 1))
+        done = bench.run()
+        assert bench.outcomes(done) == {"a.md": "unchanged"}
+        assert bench.embedder.embedded == []
+        assert bench.library.documents()[0].mtime_ns == 1
+
+    def test_an_edit_embeds_its_chunks_only(self, bench: Bench) -> None:
+        text = chapters(8)
+        bench.write("a.md", text)
+        assert bench.run().chunks_embedded == 8
+        bench.write("a.md", text.replace("Sentence of chapter 3.", "Something about marmots."))
+        done = bench.run()
+        assert done.chunks_embedded == len(bench.embedder.embedded) == 1
+        assert "marmots" in bench.embedder.embedded[0]
+        assert bench.library.chunk_count() == 8
+        assert len(bench.library.documents()) == 1
+
+    def test_a_changed_file_no_longer_answers_with_its_old_text(self, bench: Bench) -> None:
+        bench.write("a.md", "The badger sleeps.")
+        bench.run()
+        bench.write("a.md", "The walrus dives.")
+        bench.run()
+        assert bench.found("badger") == []
+        assert bench.found("walrus") == ["a.md"]
+        assert len(bench.found_by_vector("badger")) == 1
+
+    def test_a_deleted_file_goes_when_its_folder_is_ingested(self, bench: Bench) -> None:
+        bench.write("keep/a.md", "The badger sleeps.")
+        gone = bench.write("go/b.md", "The walrus dives.")
+        broken = bench.write("go/c.pdf", b"%PDF-1.4 broken")
+        bench.run()
+        gone.unlink()
+        broken.unlink()
+        assert bench.outcomes(bench.run(bench.folder / "keep")) == {"keep/a.md": "unchanged"}
+        assert bench.found("walrus") == ["b.md"]
+        done = bench.run()
+        assert bench.outcomes(done) == {"keep/a.md": "unchanged", "go/b.md": "removed"}
+        assert bench.found("walrus") == []
+        assert bench.library.failures() == []
+        assert bench.outcomes(bench.run()) == {"keep/a.md": "unchanged"}
+
+    def test_a_document_of_a_folder_that_cannot_be_entered_stays(
+        self, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        bench.write("closed/a.md", "The badger sleeps.")
+        bench.run()
+        real_scandir, real_lstat = os.scandir, os.lstat
+
+        def scandir(folder: str) -> object:  # as for another user; this test may run as root
+            if str(folder).endswith("closed"):
+                raise PermissionError(13, "Permission denied")
+            return real_scandir(folder)
+
+        def lstat(path: str) -> os.stat_result:
+            if "closed/" in str(path):
+                raise PermissionError(13, "Permission denied")
+            return real_lstat(path)
+
+        monkeypatch.setattr(os, "scandir", scandir)
+        monkeypatch.setattr(os, "lstat", lstat)
+        assert bench.outcomes(bench.run()) == {"closed": "failed"}
+        assert bench.found("badger") == ["a.md"]
+
+    def test_a_broken_file_is_named_again_but_not_read_again_until_it_changes(
+        self, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        file = bench.write("a.pdf", b"%PDF-1.4 broken")
+        reason = bench.run().reports[0].reason
+        from edgerag.ingest.parse.process import ParserProcess
+
+        with monkeypatch.context() as patch:
+            patch.setattr(ParserProcess, "_start", lambda self: pytest.fail("no parser is needed"))
+            report = bench.run().reports[0]
+        assert (report.outcome, report.reason) == ("failed", reason)
+        file.write_bytes(craft.text_pdf("Whole now."))
+        assert bench.outcomes(bench.run()) == {"a.pdf": "ingested"}
+        assert bench.library.failures() == []
+
+    def test_a_file_that_became_unreadable_is_no_longer_quoted(self, bench: Bench) -> None:
+        bench.write("a.pdf", craft.text_pdf("The badger sleeps."))
+        bench.run()
+        bench.write("a.pdf", b"%PDF-1.4 broken")
+        report = bench.run().reports[0]
+        assert report.outcome == "failed"
+        assert "removed from the library" in report.reason
+        assert bench.found("badger") == []
+
+
+class TestProgressAndEnd:
+    def test_events_tell_the_truth(self, bench: Bench) -> None:
+        for n in range(6):
+            bench.write(f"{n}.md", chapters(4))
+        bench.write("x.png", b"\x89PNG\r\n\x1a\n")
+        done = bench.run(settings=IngestSettings(batch_chunks=5))
+        assert bench.events[0] == FilesDiscovered(7)
+        assert sum(isinstance(event, FileDone) for event in bench.events) == 7
+        progress = [event for event in bench.events if isinstance(event, IngestProgress)]
+        for before, after in pairwise(progress):
+            assert before.files_done <= after.files_done <= after.files_total
+            assert before.chunks_done <= after.chunks_done <= after.chunks_total
+        for event in progress:
+            assert event.seconds_left is None or event.seconds_left >= 0
+            if event.seconds_left == 0:
+                assert (event.files_done, event.chunks_done) == (7, 24), "not done before it is done"
+        last = progress[-1]
+        assert (last.files_done, last.chunks_done, last.chunks_total) == (7, 24, 24)
+        assert done.chunks_embedded == 24
+
+    def test_text_can_be_found_before_its_vectors_are_there(self, bench: Bench) -> None:
+        for n in range(3):
+            bench.write(f"{n}.md", f"The badger number {n}.")
+        run = bench.start(settings=IngestSettings(batch_chunks=1))
+        for event in run:
+            if isinstance(event, FileDone):
+                break
+        assert len(bench.found("badger")) == 1
+        assert bench.library.pending_count() == 1
+        run.close()  # type: ignore[attr-defined]
+
+    @pytest.mark.parametrize("after", [0, 1, 3, 6, 9, 14])
+    def test_a_cancelled_run_keeps_what_it_did_and_the_next_goes_on(self, bench: Bench, after: int) -> None:
+        for n in range(4):
+            bench.write(f"{n}.md", chapters(3))
+        checks = 0
+
+        def cancelled() -> bool:
+            nonlocal checks
+            checks += 1
+            return checks > after
+
+        first = bench.run(settings=IngestSettings(batch_chunks=2), cancelled=cancelled)
+        embedded = len(bench.embedder.embedded)
+        assert first.interrupted
+        assert first.chunks_embedded == embedded
+        second = bench.run()
+        assert not second.interrupted
+        assert len(bench.embedder.embedded) + embedded == 12, "nothing is embedded twice"
+        assert bench.library.pending_count() == 0
+        assert {f.severity for f in bench.library.verify()} <= {"ok", "info"}
+
+    def test_a_closed_generator_leaves_no_process(self, bench: Bench) -> None:
+        for n in range(40):
+            bench.write(f"{n}.md", chapters(3))
+        before = children()
+        run = bench.start()
+        for event in run:
+            if isinstance(event, FileDone):
+                break
+        assert children() - before, "a parser is at work"
+        run.close()  # type: ignore[attr-defined]
+        assert children() == before
+        assert bench.run().count("ingested") < 40
+        assert children() == before
+
+    def test_a_full_disk_ends_the_run_and_is_told(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+        bench.write("a.md", chapters(6))
+
+        def full(ids: Sequence[int], vectors: Vectors) -> None:
+            raise StorageFull("The disk is full.")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(bench.library, "put_vectors", full)
+            with pytest.raises(StorageFull):
+                bench.run()
+        assert bench.library.pending_count() == 6
+        assert bench.run().chunks_embedded == 6
+
+    def test_leftovers_are_embedded_even_if_no_file_changed(self, bench: Bench) -> None:
+        bench.write("a.md", chapters(6))
+        (bench.folder.parent / "empty").mkdir()
+        run = bench.start()
+        for event in run:
+            if isinstance(event, FileDone):
+                break
+        run.close()  # type: ignore[attr-defined]
+        done = bench.run(bench.folder.parent / "empty")
+        assert (done.reports, done.chunks_embedded) == ((), 6)
+
+
+def children() -> set[str]:
+    task = Path(f"/proc/{os.getpid()}/task")
+    return {pid for thread in task.iterdir() for pid in (thread / "children").read_text().split()}
+
+
+KILLED = """
+import os, signal, sys
+sys.path[:0] = {paths!r}
+from pathlib import Path
+from fakes import HashingEmbedder
+from edgerag.config import ChunkSettings, IngestSettings
+from edgerag.index.library import open_library
+from edgerag.ingest.pipeline import ingest
+embedder = HashingEmbedder()
+with open_library(Path({library!r}), mode="write", budget_bytes=64_000_000, identity=embedder.identity) as library:
+    events = ingest([Path({docs!r})], library=library, embedder=lambda: embedder,
+        settings=IngestSettings(batch_chunks=2), chunks=ChunkSettings(), cancelled=lambda: False)
+    for count, event in enumerate(events):
+        if count == {count}:
+            os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("count", [2, 5, 9, 13])
+def test_killed_at_any_moment_the_next_run_gives_what_one_run_gives(tmp_path: Path, count: int) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for n in range(4):
+        (docs / f"{n}.md").write_text(chapters(3))
+    here = Path(__file__).parents[1]
+    code = KILLED.format(
+        paths=[str(here), str(here.parent)], library=str(tmp_path / "library"), docs=str(docs), count=count
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    embedder = HashingEmbedder()
+    for name in ("library", "other"):
+        with open_library(
+            tmp_path / name, mode="write", budget_bytes=64_000_000, identity=embedder.identity
+        ) as library:
+            if name == "library":
+                assert {finding.severity for finding in library.verify()} <= {"ok", "info"}
+            bench = Bench(docs, library, embedder)
+            assert not bench.run().interrupted
+            results = [
+                [(c.path, c.chunk.start) for c in library.chunks([h.chunk_id for h in hits])]
+                for hits in (
+                    library.search_keywords("chapter 2", limit=20),
+                    library.search_vectors(embedder.embed_query("chapter 2"), limit=20, ef_search=100),
+                )
+            ]
+            assert library.pending_count() == 0
+            if name == "library":
+                resumed = results
+    assert [set(leg) for leg in resumed] == [set(leg) for leg in results]
+    assert all(len(leg) == 12 for leg in results)

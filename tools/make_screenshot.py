@@ -1,0 +1,103 @@
+"""Makes docs/images/ask.svg and passage.svg: the terminal UI over examples/docs, with the real models.
+
+    .venv/bin/python tools/make_screenshot.py            # or --scripted: the session of the tests
+
+The pictures are what Textual draws; only their web fonts are taken out, so that looking at them
+loads nothing from a network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib.util
+import re
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+IMAGES = CHECKOUT / "docs" / "images"
+SIZE = (120, 28)
+QUESTIONS = ("Which torque do the lid screws of the pump need?",)  # the one of `make demo`
+PATIENCE_S = 120
+
+
+def real_session(home: Path) -> Any:
+    """A session over a fresh library of examples/docs, with the models of this checkout."""
+    from edgerag.config import Settings
+    from edgerag.locations import Locations
+    from edgerag.session import Session
+
+    (home / "models").symlink_to(CHECKOUT / "models")
+    session = Session(Settings(), Locations(home))
+    for _ in session.ingest([CHECKOUT / "examples" / "docs"]):
+        pass
+    return session
+
+
+def scripted_session() -> Any:
+    path = CHECKOUT / "tests" / "tui" / "scripted_session.py"
+    spec = importlib.util.spec_from_file_location("scripted_session", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module.ScriptedSession()
+
+
+async def take(session: Any, *, questions: Sequence[str]) -> dict[str, str]:
+    """Asks ``questions`` in the real app and gives the pictures by name."""
+    from edgerag.ui.tui.app import EdgeragApp
+    from edgerag.ui.tui.screens.ask import AskScreen
+    from edgerag.ui.tui.widgets.question_box import QuestionBox
+
+    app = EdgeragApp(session)
+    pictures = {}
+    async with app.run_test(size=SIZE) as pilot, asyncio.timeout(PATIENCE_S):
+        screen = app.screen
+        assert isinstance(screen, AskScreen)
+        while not app.facts.known:
+            await pilot.pause(0.05)
+        for question in questions:
+            screen.query_one(QuestionBox).insert(question)
+            await pilot.press("enter")
+            while screen.busy:
+                await pilot.pause(0.05)
+        await pilot.pause(0.5)
+        pictures["ask"] = app.export_screenshot(title="edgerag")
+        await pilot.press("ctrl+o")
+        await pilot.pause(1.0)
+        pictures["passage"] = app.export_screenshot(title="edgerag")
+    return pictures
+
+
+def without_web_fonts(svg: str) -> str:
+    """The picture with the fonts of the machine that shows it, and with its spaces kept everywhere."""
+    svg = re.sub(r"@font-face\s*\{.*?\}", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"font-family: *(?:Fira Code|arial)[^;]*;", "font-family: monospace;", svg)
+    svg = svg.replace("&#160;", " ").replace("<text ", '<text xml:space="preserve" ')
+    return "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--scripted", action="store_true", help="use the scripted session of the tests")
+    parser.add_argument("questions", metavar="QUESTION", nargs="*", help="asked one after the other")
+    arguments = parser.parse_args()
+    sys.path.insert(0, str(CHECKOUT))
+    with tempfile.TemporaryDirectory() as folder:
+        session = scripted_session() if arguments.scripted else real_session(Path(folder))
+        pictures = asyncio.run(take(session, questions=arguments.questions or QUESTIONS))
+        session.close()
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    for name, svg in pictures.items():
+        target = IMAGES / f"{name}.svg"
+        target.write_text(without_web_fonts(svg), encoding="utf-8")
+        print(f"{target.relative_to(CHECKOUT)}: {len(svg):,} characters")
+
+
+if __name__ == "__main__":
+    main()
