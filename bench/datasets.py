@@ -19,11 +19,12 @@ NAMES = ("cranfield", "scifact", *(f"xquad-{language}" for language in XQUAD_LAN
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """One document of a set."""
+    """One document of a set. ``article`` is what it is a paragraph of, where the set has such."""
 
     id: str
     title: str
     text: str
+    article: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,12 @@ def load(name: str, data: Path) -> DataSet:
     return _squad(name, data / "qa" / "xquad" / f"xquad.{language}.json")
 
 
+def first_half(data_set: DataSet) -> DataSet:
+    """The set without the paragraphs of every second article; the queries stay."""
+    kept = tuple(text for text in data_set.texts if text.article % 2 == 0)
+    return DataSet(f"{data_set.name}-half", kept, data_set.queries)
+
+
 def _cranfield(folder: Path) -> DataSet:
     texts = []
     for record in (folder / "cran.all.1400").read_text(encoding="latin-1").split(".I ")[1:]:
@@ -75,9 +82,9 @@ def _cranfield(folder: Path) -> DataSet:
         )
     relevant: dict[int, set[str]] = {}
     for line in (folder / "cranqrel").read_text(encoding="latin-1").splitlines():
-        position, document, code = line.split()[:3]
+        number, document, code = line.split()[:3]
         if int(code) >= 1:  # -1 is unexplained upstream
-            relevant.setdefault(int(position), set()).add(document)
+            relevant.setdefault(int(number), set()).add(document)
     queries = []
     # Judgements count the queries by position, not by the ids that they carry.
     for position, record in enumerate((folder / "cran.qry").read_text(encoding="latin-1").split(".I ")[1:], start=1):
@@ -104,10 +111,10 @@ def _scifact(folder: Path) -> DataSet:
 def _squad(name: str, file: Path) -> DataSet:
     texts: list[Text] = []
     queries: list[Query] = []
-    for article in json.loads(file.read_text(encoding="utf-8"))["data"]:
+    for number, article in enumerate(json.loads(file.read_text(encoding="utf-8"))["data"]):
         for paragraph in article["paragraphs"]:
             identity = str(len(texts))
-            texts.append(Text(identity, "", paragraph["context"].strip("\ufeff")))
+            texts.append(Text(identity, "", paragraph["context"].strip("\ufeff"), number))
             queries += [
                 Query(qa["question"], frozenset({identity}), qa["answers"][0]["text"]) for qa in paragraph["qas"]
             ]

@@ -42,7 +42,8 @@ class RememberingEmbedder:
         return self._embedder.count_tokens(text)
 
     def embed_query(self, text: str) -> Vectors:
-        return self._remembered("q", [text], lambda texts: np.stack([self._embedder.embed_query(t) for t in texts]))[0]
+        vector: Vectors = self._remembered("q", [text], lambda texts: self._embedder.embed_query(texts[0])[None])[0]
+        return vector
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         return self._remembered("p", texts, self._embedder.embed_passages)

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import datasets
-from edgerag.engine.catalog import Catalog
 from libraries import RememberingEmbedder, document_id, library_of
 from record import CHECKOUT, record
 
 from edgerag.ask.plan import make_plan, read_question
 from edgerag.ask.rank import rank
 from edgerag.config import RetrievalSettings
+from edgerag.engine.catalog import Catalog
 from edgerag.engine.embedder import open_embedder
 from edgerag.index.library import Library
 from edgerag.machine.topology import read_topology

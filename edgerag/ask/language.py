@@ -88,7 +88,8 @@ _FUNCTION_WORDS: dict[str, frozenset[str]] = {
         "ro": "ce care cine când unde cum cât câte câți câtă de la în pe cu din și a al ale ai un o este sunt fost "
         "era au fi nu sau pentru prin că să se după între lui către despre dintre cărui căror pot poate",
         "tr": "ne kim kaç hangi nerede nasıl neden niçin zaman ve bir bu ile için olarak olan mi mı mu mü de da "
-        "değil veya kadar hangisidir neydi nelerdir kimdi nasıldır kaçtır kaçıncı kimin neyi sonra önce gibi daha en çok hangisi nedir kimdir var yok tarafından oldu edildi",
+        "değil veya kadar hangisidir neydi nelerdir kimdi nasıldır kaçtır kimin neyi sonra önce gibi daha en çok "
+        "hangisi nedir kimdir var yok tarafından oldu edildi",
         "vi": "là gì nào ai khi ở đâu tại sao như thế bao nhiêu của và có những được cho trong một các người năm đã "
         "với không từ đến này bị về theo vào ra hay",
         "pl": "co kto kiedy gdzie dlaczego jak ile jaki jaka jakie który która które w na z do i jest są był była "

@@ -230,7 +230,8 @@ class _Asking:
             ceiling = ranked.cosine_ceiling if self._pending_count == 0 else None
             probabilities = {
                 hit.chunk.id: chunk_probability(
-                    cosine=judged_cosine(plan, hit.scores, ceiling=ceiling),
+                    # Of a question that was cut the embedder read a part, and the vector says little.
+                    cosine=None if self._question.cut else judged_cosine(plan, hit.scores, ceiling=ceiling),
                     coverage=coverage.get(hit.chunk.id, 0.0),
                     script=plan.script,
                 )

@@ -20,7 +20,7 @@ from edgerag.ask.plan import VECTOR_WEIGHT
 from edgerag.types import Plan, Scores
 
 # bias, weight of the cosine, weight of the coverage
-_COSINE_AND_WORDS = (-8.5, 13.5, 10.1)
+_COSINE_AND_WORDS = (-8.5, 15.5, 10.1)
 # bias, weight of the coverage: even odds at a coverage of 0.32
 _WORDS = (-4.65, 14.5)
 # The same for scripts without spaces: their "words" are pairs of characters, of which a passage that
@@ -28,7 +28,8 @@ _WORDS = (-4.65, 14.5)
 _PAIRS_OF_CHARACTERS = (-5.15, 20.6)
 _UNSPACED_SCRIPTS = frozenset({"han", "kana", "thai", "lao", "khmer", "myanmar"})
 
-FOUND_PROBABILITY = 0.5
+# Below even odds: a passage shown in vain costs a glance, a refusal hides what is there.
+FOUND_PROBABILITY = 0.3
 
 
 def chunk_probability(*, cosine: float | None, coverage: float, script: str) -> float:

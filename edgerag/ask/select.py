@@ -6,6 +6,7 @@ the question, so hits far below the best are left out rather than used as paddin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,6 +21,8 @@ _DUPLICATE_OVERLAP = 0.7
 # At 0.2 XQuAD questions get 2.5 sources instead of 4, and the right one no less often (99.5 %).
 _LEAST_SHARE_OF_BEST = 0.2
 _QUOTE_CHARACTERS = 320  # about three lines in a terminal
+# Lines that say nothing by themselves: Markdown headings, rules of tables, link definitions.
+_FURNITURE = re.compile(r"#{1,6}\s[^\n]*|[|\s:=+-]+|(?:\[[^\]\n]+\]:[^\n]*\s*)+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +74,12 @@ def to_sources(hits: Sequence[Hit], *, question: str) -> tuple[Source, ...]:
 
 def quote_span(text: str, *, question: str) -> tuple[int, int]:
     """The sentence of ``text`` that covers the question's words best, with its neighbour when that
-    adds words and both are short; the first sentence when none covers any."""
+    adds words and both are short; the first sentence when none covers any. Headings, rules of tables
+    and link definitions are quoted only when there is nothing else."""
     spans = list(sentence_spans(text))
     if not spans:
         return (0, len(text))
+    spans = [span for span in spans if not _FURNITURE.fullmatch(text[slice(*span)].strip())] or spans
     wanted = set(content_words(question))
     covered = [wanted & set(content_words(text[start:end])) for start, end in spans]
     best = max(range(len(spans)), key=lambda i: (len(covered[i]), -i))

@@ -76,7 +76,7 @@ def test_every_source_opens_where_its_words_stand(library: Library, embedder: Ha
 
 def test_a_sentence_of_the_answer_is_attributed_to_its_source(library: Library, embedder: HashingEmbedder) -> None:
     answer = answered(
-        "How many columns does the formatter allow?", library, embedder, reply="Lines are broken at 96 columns."
+        "At how many columns are lines broken?", library, embedder, reply="Lines are broken at 96 columns."
     )
     (cited,) = [source for source in answer.sources if source.cited]
     assert Path(cited.hit.chunk.path).name == "10-formatting.md"
@@ -85,7 +85,7 @@ def test_a_sentence_of_the_answer_is_attributed_to_its_source(library: Library, 
 
 def test_an_invented_number_is_not_attributed(library: Library, embedder: HashingEmbedder) -> None:
     answer = answered(
-        "How many columns does the formatter allow?", library, embedder, reply="Lines are broken at 80 columns."
+        "At how many columns are lines broken?", library, embedder, reply="Lines are broken at 80 columns."
     )
     assert answer.text == "Lines are broken at 80 columns."
     assert not any(source.cited for source in answer.sources)

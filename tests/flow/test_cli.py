@@ -138,8 +138,9 @@ class TestAsking:
     def test_another_embedder_is_refused_and_nothing_is_lost(self, at_home: Path, tmp_path: Path) -> None:
         library = at_home / "indexes" / "foreign"
         shutil.copytree(at_home / "indexes" / "default", library)
-        from edgerag.index.library import open_library
         from fakes import HashingEmbedder
+
+        from edgerag.index.library import open_library
 
         with open_library(
             tmp_path / "indexes" / "foreign",

@@ -20,7 +20,7 @@ TEXTS = Path(__file__).parents[1] / "data" / "ask"
 THREADS = 2
 
 ANSWERABLE = [
-    ("How do I switch to the nightly build?", "01-installing.md"),
+    ("How do I change to the channel that is built every night?", "01-installing.md"),
     ("Which error do I get when I assign to a constant?", "02-bindings.md"),
     ("How large can an integer get?", "03-numbers.md"),
     ("Is the length of a string counted in bytes?", "04-text.md"),

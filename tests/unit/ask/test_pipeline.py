@@ -157,7 +157,7 @@ def test_an_empty_library_says_what_to_do(library_of: LibraryOf) -> None:
 
 
 def test_a_very_long_question_is_answered_and_the_cut_is_told(library: Library) -> None:
-    answer = answer_of(events_of(TORQUE + " please" * 7_200, library))
+    answer = answer_of(events_of(f"{TORQUE} " * 1_050, library))
     assert answer.found
     assert answer.sources[0].hit.chunk.path == "/handbook/pump.txt"
     assert any("very long" in note for note in answer.notes)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,3 +50,17 @@ def test_a_quote_is_always_a_slice_of_the_chunk(text: str, question: str) -> Non
     start, end = quote_span(text, question=question)
     assert 0 <= start <= end <= len(text)
     assert end - start <= 320
+
+
+@pytest.mark.parametrize(
+    ("text", "quote"),
+    [
+        ("## Error codes\n\nE-1042 means a blocked filter.", "E-1042 means a blocked filter."),
+        ("| error | code |\n|---|---|\n| E-1042 | blocked |", "| error | code |"),
+        ("[error-code]: errors.html#code\n\nClean the filter.", "Clean the filter."),
+        ("## Error code E-1042", "## Error code E-1042"),
+    ],
+)
+def test_a_heading_or_rule_is_not_quoted_while_there_are_words(text: str, quote: str) -> None:
+    start, end = quote_span(text, question="What does error code E-1042 mean?")
+    assert text[start:end].startswith(quote)
