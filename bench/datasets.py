@@ -87,9 +87,10 @@ def _cranfield(folder: Path) -> DataSet:
             relevant.setdefault(int(number), set()).add(document)
     queries = []
     # Judgements count the queries by position, not by the ids that they carry.
-    for position, record in enumerate((folder / "cran.qry").read_text(encoding="latin-1").split(".I ")[1:], start=1):
+    asked = (folder / "cran.qry").read_text(encoding="latin-1").split(".I ")[1:]
+    for place, record in enumerate(asked, start=1):
         words = " ".join(record.partition(".W\n")[2].split())
-        queries.append(Query(words, frozenset(relevant.get(position, ()))))
+        queries.append(Query(words, frozenset(relevant.get(place, ()))))
     return DataSet("cranfield", tuple(text for text in texts if text.text), tuple(queries))
 
 

@@ -64,7 +64,7 @@ def main() -> None:
     for cases in all_cases(data, model):
         tune += cases[0::2]
         report += cases[1::2]
-    figures = {"groups": rates(report), "total": total(report), "fitted": fit(tune)}
+    figures: dict[str, Any] = {"groups": rates(report), "total": total(report), "fitted": fit(tune)}
     for group, values in [*figures["groups"].items(), ("all", figures["total"])]:
         print(f"{group:44} {values}")
     print("logistic regression on the other half:", figures["fitted"])

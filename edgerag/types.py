@@ -326,7 +326,7 @@ class SegmentStatus:
     dead_count: int  # vectors of removed chunks, still in the file
     size_bytes: int
     block_count: int
-    resident_bytes: int  # of this process, by mincore
+    resident_bytes: int  # of this process
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,9 @@ from edgerag.config import GenerationSettings
 from edgerag.errors import UsageError
 from edgerag.types import Generator, Message, Prompt, Source, Turn
 
-INSTRUCTION = (
-    "Answer the question in one or two short sentences, using only the numbered sources. "
-    "Put the number of the source behind what you say, like [1]."
-)
+# Found by trial with the default model (docs/decisions/043): a longer instruction, rules on how to
+# cite, or "using only" made its answers worse. Sentences that it does not mark are attributed by cite.py.
+INSTRUCTION = "Answer the question from the sources. Be short."
 # Earlier turns are prefilled before the first word can come; at 500 tokens a second this is half a second.
 _HISTORY_TOKENS = 250
 _MARK = re.compile(r"\s*\[\d+\]")
@@ -45,14 +44,17 @@ def assemble(
     """The prompt for ``sources`` (at least one). Raises UsageError when the context holds no question."""
     context = min(settings.context_tokens, generator.context_tokens)
     limit = context - min(settings.answer_tokens, context // 2)
+    texts = [_source_text(source) for source in sources]
+    quote = " ".join(sources[0].quote.split())
+    if len(generator.encode_chat(_messages(texts[:1], (), question, quote=quote))) > limit:
+        quote = ""  # the first thing to go: its words stand in the source
 
     def encode(texts: Sequence[str], turns: Sequence[Turn], asked: str) -> tuple[int, ...]:
-        return generator.encode_chat(_messages(texts, turns, asked))
+        return generator.encode_chat(_messages(texts, turns, asked, quote=quote))
 
     def fits(texts: Sequence[str], turns: Sequence[Turn], asked: str) -> bool:
         return len(encode(texts, turns, asked)) <= limit
 
-    texts = [_source_text(source) for source in sources]
     asked = question
     source_cut = False
     if not fits(texts[:1], (), asked):
@@ -79,13 +81,16 @@ def assemble(
     )
 
 
-def _messages(texts: Sequence[str], turns: Sequence[Turn], question: str) -> tuple[Message, ...]:
+def _messages(texts: Sequence[str], turns: Sequence[Turn], question: str, *, quote: str) -> tuple[Message, ...]:
+    """A small model reads best what stands last: the sources come in reverse, the best one nearest to
+    the question, and between the two its best words once more (docs/decisions/043)."""
     conversation: list[Message] = [Message("system", (INSTRUCTION,))]
     for turn in turns:
         conversation.append(Message("user", (turn.question,)))
         # Its marks count the sources of then, not those of now.
         conversation.append(Message("assistant", (_MARK.sub("", turn.answer),)))
-    conversation.append(Message("user", (*texts, f"Question: {question}")))
+    best_words = (f"Most relevant: {quote}\n\n",) if quote else ()
+    conversation.append(Message("user", (*reversed(texts), *best_words, f"Question: {question}")))
     return tuple(conversation)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from edgerag.index.catalogue import SegmentEntry
 
-# Rows of one segment at most: at 384 dimensions hnswlib needs about 450 MB to build it, its input included.
+# Rows of one segment at most: at 384 dimensions hnswlib needs by calculation 450 MB to build it.
 MAX_SEGMENT_ROWS = 131_072
 
 

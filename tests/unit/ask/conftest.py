@@ -48,7 +48,7 @@ def hit() -> Callable[..., Hit]:
 def sources(hit: Callable[..., Hit]) -> Callable[..., tuple[Source, ...]]:
     def make(*texts: str) -> tuple[Source, ...]:
         return tuple(
-            Source(number=n, hit=hit(text, chunk_id=n), quote=text, quote_start=0, cited=False)
+            Source(number=n, hit=hit(text, chunk_id=n), quote=text[:60], quote_start=0, cited=False)
             for n, text in enumerate(texts, start=1)
         )
 

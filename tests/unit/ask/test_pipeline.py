@@ -28,7 +28,7 @@ from edgerag.types import (
 TEXTS = {
     "/handbook/pump.txt": "The lid screws of the pump need a torque of 12 newton metres. Grease them every year.",
     "/handbook/codes.txt": "Error E-1042 means that the inlet filter is blocked. Clean the filter with warm water.",
-    "/handbook/leave.txt": "Employees have thirty days of leave. The notice period is six weeks to the end of a quarter.",
+    "/handbook/leave.txt": "Employees have thirty days of leave. The notice period is six weeks to a quarter's end.",
     "/handbook/vaccines.txt": "Vaccines are stored between two and eight degrees. A warmer dose must be destroyed.",
     "/handbook/水泵.txt": "水泵每六个月需要更换一次机油。更换之前必须切断电源。",
 }

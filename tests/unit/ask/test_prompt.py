@@ -26,7 +26,7 @@ def make_sources(*texts: str) -> tuple[Source, ...]:
                 ),
                 Scores(None, None, None, None, 0.0),
             ),
-            quote=t,
+            quote=t[:60],
             quote_start=0,
             cited=False,
         )
@@ -62,6 +62,7 @@ def test_sources_are_numbered_with_their_title_and_the_question_comes_last(sourc
     text = said(generator)
     assert "[1] Notes" in text and "The sky is blue." in text
     assert "[2] Notes" in text and "Grass is green." in text
+    assert text.index("[2] Notes") < text.index("[1] Notes")  # the best one stands nearest to the question
     assert text.rstrip().endswith("What is it?")
     assert [source.number for source in made.prompt.sources] == [1, 2]
     assert made.prompt.dropped == ()
@@ -121,7 +122,7 @@ def test_what_is_told_apart_stays_apart(sources: Sources) -> None:
     generator = ScriptedGenerator()
     assembled(sources("The sky is blue.", "Grass is green."), generator=generator)
     (user,) = [message for message in generator.messages[-1] if message.role == "user"]
-    assert len(user.parts) == 3
+    assert len(user.parts) == 4  # two sources, the best words, the question
 
 
 @given(
