@@ -1,8 +1,9 @@
 """Instruction, sources, conversation and question become the tokens that the model is given.
 
 The prompt always fits, counted by the model's own tokenizer in the model's own chat format. What
-does not fit goes in this order: earlier turns, then sources from the last, then the end of the only
-source, then the end of the question; each is told in the Prompt or as a note.
+does not fit goes in this order: earlier turns, sources from the last, the repeated best words, the end
+of the question down to half of the room, the end of the only source. Each but the repeated words is
+told in the Prompt or as a note.
 """
 
 from __future__ import annotations

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 TokenKind = Literal["normal", "control", "user_defined", "byte", "unknown", "unused"]
 
-_ERROR_LEVEL = 4  # ggml_log_level: 1 debug, 2 info, 3 warning, 4 error, 5 continues the line before
-_CONTINUES = 5
+_ERROR_LEVEL, _CONTINUES = 4, 5  # of ggml_log_level; 5 goes on with the line before
 _REINSTALL = "Install it again: make prepare (portable build), or pip install --force-reinstall llama-cpp-python"
 
 
