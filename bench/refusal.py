@@ -172,7 +172,7 @@ def _logistic(rows: Sequence[Sequence[Sequence[float]]], answerable: Sequence[bo
     """Newton steps on the best hit of each case, chosen anew with the weights of each round."""
     labels = np.array(answerable, float)
     share = np.where(labels > 0, 0.5 / max(1, labels.sum()), 0.5 / max(1, len(labels) - labels.sum()))
-    weights = np.array([-4.0, *[10.0] * (len(rows[0][0]) - 1)])
+    weights = np.array([-5.0, *[8.0] * (len(rows[0][0]) - 1)])
     ridge = 1e-4 * np.eye(len(weights))
     for _ in range(25):
         best = np.array([max(hits, key=lambda hit: float(np.dot(hit, weights))) for hits in rows])
@@ -180,7 +180,9 @@ def _logistic(rows: Sequence[Sequence[Sequence[float]]], answerable: Sequence[bo
             p = 1 / (1 + np.exp(-best @ weights))
             slope = best.T @ (share * (p - labels)) + ridge @ weights
             curve = (best.T * (share * p * (1 - p))) @ best + ridge
-            weights = weights - np.linalg.solve(curve, slope)
+            step = np.linalg.solve(curve, slope)
+            # A full step overshoots where nearly every case is already told apart.
+            weights = weights - step / max(1.0, float(np.linalg.norm(step)))
     return weights
 
 

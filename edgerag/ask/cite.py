@@ -32,6 +32,10 @@ _FULL_WIDTH_ENDERS = "。！？।"
 _CLOSERS = "\"'”’»)」』）*_"
 # A repeated sentence of fewer letters than this may be meant: "Yes", a row of a list.
 _SHORTEST_REPEAT = 12
+# Models copy the line breaks of their sources. A line at least this long that ends without a full stop
+# is taken to go on in the next.
+_SHORTEST_WRAPPED_LINE = 50
+_BLOCK_STARTS = "-*+#>|"
 _LIST_MARKER = re.compile(r"^\s*(?:[-*+>]|\d+[.)])\s+")
 
 
@@ -62,7 +66,8 @@ class CitationFilter:
         self._known = frozenset(source.number for source in sources)
         self._support = SupportFinder(sources)
         self._cited: set[int] = set()
-        self._sentences_seen: list[str] = [key] if (key := _key(question)) else []
+        # What the model reads last it likes to say again: the question, and its caption in the prompt.
+        self._sentences_seen: list[str] = [_key(question), _key(f"Question: {question}")] if _key(question) else []
         self._repeats = 0
         self._sentences_shown = 0
         self._out: list[str] = []
@@ -243,7 +248,8 @@ class CitationFilter:
     def _text(self, character: str) -> None:
         """One character of prose."""
         if character == "\n":
-            self._close_sentence()
+            if self._end or self._space.endswith("\n") or len(self._line) < _SHORTEST_WRAPPED_LINE:
+                self._close_sentence()
             self._space = (self._space.rstrip(" \t") + "\n")[-2:]
             self._line = ""
             return
@@ -255,6 +261,8 @@ class CitationFilter:
         if self._mark_dropped and (character in _ENDERS or character in _CLOSERS or character in ",;:"):
             self._space = self._space.rstrip(" \t")
         self._mark_dropped = False
+        if not self._line.strip() and (character in _BLOCK_STARTS or character.isdigit()):
+            self._close_sentence()  # a new line of a list, a heading, a table: the one before is over
         if self._end:
             self._after_end(character)
         else:
@@ -307,7 +315,7 @@ class CitationFilter:
 
     def _verbatim(self, text: str) -> None:
         """Code: shown as it is; its words count for what supports the sentence."""
-        if self._end:
+        if self._end or (self._state == "ticks" and "\n" in self._space):  # the end, or a fence, ends it
             self._close_sentence()
         self._mark_dropped = False
         for character in text:

@@ -21,11 +21,11 @@ from edgerag.types import Plan, Scores
 
 # bias, weight of the cosine, weight of the coverage
 _COSINE_AND_WORDS = (-8.5, 15.5, 10.1)
-# bias, weight of the coverage: even odds at a coverage of 0.32
-_WORDS = (-4.65, 14.5)
+# bias, weight of the coverage: found from a coverage of 0.32 on
+_WORDS = (-5.5, 14.5)
 # The same for scripts without spaces: their "words" are pairs of characters, of which a passage that
-# answers holds fewer. Even odds at 0.25.
-_PAIRS_OF_CHARACTERS = (-5.15, 20.6)
+# answers holds fewer. Found from 0.25 on.
+_PAIRS_OF_CHARACTERS = (-6.0, 20.6)
 _UNSPACED_SCRIPTS = frozenset({"han", "kana", "thai", "lao", "khmer", "myanmar"})
 
 # Below even odds: a passage shown in vain costs a glance, a refusal hides what is there.

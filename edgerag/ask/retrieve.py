@@ -1,8 +1,9 @@
 """Both legs of the search: words (BM25) and meaning (vectors).
 
-The embedder loads, and embeds the question, in another thread while the keyword leg runs; the
-vector leg follows in this one, because a library serves one thread at a time. Whatever keeps the
-vector leg from running becomes a note, never a failure: words alone still find a lot.
+The embedder loads in another thread while the keyword leg runs. The question is embedded after it in
+this one: BM25 takes 0.6 ms where the embedding takes 5, and two threads on two cores would win less
+than they cost. Whatever keeps the vector leg from running becomes a note, never a failure: words alone
+still find a lot.
 """
 
 from __future__ import annotations

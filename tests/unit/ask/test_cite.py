@@ -113,6 +113,18 @@ def test_what_is_no_mark_is_left_alone(text: str) -> None:
         ("# The rules of ownership\nIt is so.", "# The rules of ownership\nIt is so."),
         ("The borrow checker enforces:\n- it", "The borrow checker enforces:\n- it"),
         ("The borrow checker enforces ownership", "The borrow checker enforces ownership [1]"),
+        (
+            "The borrow checker is the part that really enforces all\nthe rules of ownership. Next",
+            "The borrow checker is the part that really enforces all\nthe rules of ownership [1]. Next",
+        ),
+        (
+            "The borrow checker is the one that enforces these rules\n`of` ownership. Next",
+            "The borrow checker is the one that enforces these rules\n`of` ownership [1]. Next",
+        ),
+        (
+            "- The borrow checker is what enforces rules of ownership\n- The moon",
+            "- The borrow checker is what enforces rules of ownership [1]\n- The moon",
+        ),
     ],
 )
 def test_sentences_without_a_mark_are_attributed_when_a_source_supports_them(text: str, expected: str) -> None:
@@ -134,6 +146,7 @@ def test_a_sentence_that_was_said_already_is_not_shown_again() -> None:
 
 def test_the_question_alone_is_no_answer() -> None:
     assert shown("What does the borrow checker do?", question="What does the borrow checker do?") == ""
+    assert shown("Question: What is it for?\n", question="What is it for?") == ""
 
 
 def test_repeated_lines_of_code_stay() -> None:
