@@ -47,7 +47,7 @@ class Locations:
         Raises UsageError for a name that could leave the indexes folder.
         """
         if os.sep in name:
-            return Path(name).expanduser().resolve()
+            return user_path(name)
         if not _LIBRARY_NAME.fullmatch(name):
             raise UsageError(
                 f"{name!r} is not a library name.",
@@ -65,3 +65,25 @@ def locate(environ: Mapping[str, str]) -> Locations:
         return Locations(checkout)
     data_home = environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
     return Locations(Path(data_home) / "edgerag")
+
+
+def user_path(text: str) -> Path:
+    """The absolute path of what a user typed: ``~`` expanded, ``..`` taken away by name.
+
+    Nothing is looked up, so links stay as they were named. Raises UsageError for what can be no path.
+    """
+    try:
+        return Path(os.path.abspath(Path(text).expanduser()))  # noqa: PTH100 - resolve() would follow links
+    except RuntimeError as error:  # ~somebody who is not known here
+        raise UsageError(f"{text!r}: there is no such user.") from error
+    except FileNotFoundError as error:
+        raise UsageError(f"{text!r} cannot be found from here: the working folder no longer exists.") from error
+
+
+def is_there(path: Path) -> bool:
+    """Whether something lies at ``path``, a broken link included; what cannot be looked up is not there."""
+    try:
+        os.lstat(path)
+    except (OSError, ValueError):  # too long, a NUL in it, a folder above that is closed to us
+        return False
+    return True

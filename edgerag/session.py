@@ -8,6 +8,7 @@ answer; ingest opens its own writer.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from edgerag.config import Settings
 from edgerag.errors import EdgeragError, EmbedderMismatch, LibraryMissing, UsageError
-from edgerag.locations import Locations
+from edgerag.locations import Locations, is_there, user_path
 from edgerag.types import (
     AskEvent,
     CancelCheck,
@@ -26,11 +27,11 @@ from edgerag.types import (
     EmbedderIdentity,
     Finding,
     Generator,
-    Hit,
     IngestEvent,
     LibraryStatus,
     ModelFile,
     ParsedDocument,
+    SearchResult,
     Turn,
 )
 
@@ -135,8 +136,8 @@ class Session:
                 cancelled=cancelled,
             )
 
-    def search(self, query: str, *, limit: int) -> tuple[Hit, ...]:
-        """The best hits for a query, best first. Raises EdgeragError."""
+    def search(self, query: str, *, limit: int) -> SearchResult:
+        """The best hits for a query. Raises EdgeragError."""
         from edgerag.ask.pipeline import search
         from edgerag.ask.plan import read_question
 
@@ -161,7 +162,7 @@ class Session:
         from edgerag.ingest.pipeline import ingest
 
         for path in paths:
-            if not path.exists() and not path.is_symlink():
+            if not is_there(path):
                 raise UsageError(f"There is no file or folder {str(path)!r}.")
         with open_library(
             self._library_folder,
@@ -185,7 +186,7 @@ class Session:
         """
         from edgerag.index.library import open_library
 
-        if not self._library_folder.exists():
+        if not is_there(self._library_folder):
             raise self._missing()
         with open_library(self._library_folder, mode="write", budget_bytes=self.settings.memory.budget) as library:
             documents = library.documents()
@@ -238,14 +239,15 @@ class Session:
         return self.catalog.entries()
 
     def chat_model_name(self) -> str:
-        """The chat model that answers; "" when there is none."""
+        """The chat model that answers; "" when there is none. Loads and checks nothing: cheap enough to poll."""
         made = self._generator.made()
         if made is not None:
             return made.name
-        try:
-            return self.catalog.find("chat", self.settings.models.chat).name
-        except EdgeragError:
-            return ""  # what is wrong with it is told by diagnose(), and by ask()
+        wanted = self.settings.models.chat
+        if os.sep in wanted:
+            return Path(wanted).stem
+        ready = [entry.name for entry in self.models() if entry.kind == "chat" and entry.state == "ready"]
+        return next((name for name in ready if wanted in ("", name)), "")
 
     def diagnose(self) -> list[Finding]:
         """Everything that helps or hinders on this machine, each with its remedy."""
@@ -264,7 +266,7 @@ class Session:
         return resident_bytes()
 
     def close(self) -> None:
-        """Gives back models and files; waits for a model that is being loaded."""
+        """Gives back models and files. A model that is still being loaded goes with the process."""
         self._asking.close()
         self._browsing.close()
         for part in (self._embedder.made(), self._generator.made()):
@@ -313,7 +315,7 @@ class Session:
     def _open_reader(self) -> Library:
         from edgerag.index.library import open_library
 
-        if not self._library_folder.exists():
+        if not is_there(self._library_folder):
             raise self._missing()
         return open_library(self._library_folder, mode="read", budget_bytes=self.settings.memory.budget)
 
@@ -371,5 +373,5 @@ class _Reader:
 def _matching(documents: Sequence[Document], name: str) -> list[Document]:
     if name.startswith("#") and name[1:].isdigit():
         return [document for document in documents if document.id == int(name[1:])]
-    path = str(Path(name).expanduser().absolute())
-    return [d for d in documents if d.path == path or Path(path) in Path(d.path).parents]
+    path = user_path(name)
+    return [d for d in documents if Path(d.path) == path or path in Path(d.path).parents]

@@ -160,6 +160,14 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchResult:
+    """The hits of a search, best first, and what went another way, in sentences."""
+
+    hits: tuple[Hit, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """One turn of the conversation sent to the chat model. Every part is plain text and can never
     become a control token; parts are tokenised apart so that their tokens can be re-used."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from edgerag.ask.captions import QUESTION
 from edgerag.ask.support import SupportFinder
 from edgerag.ask.words import content_words, ends_with_abbreviation
 from edgerag.types import Source
@@ -67,7 +68,7 @@ class CitationFilter:
         self._support = SupportFinder(sources)
         self._cited: set[int] = set()
         # What the model reads last it likes to say again: the question, and its caption in the prompt.
-        self._sentences_seen: list[str] = [_key(question), _key(f"Question: {question}")] if _key(question) else []
+        self._sentences_seen: list[str] = [_key(question), _key(f"{QUESTION}{question}")] if _key(question) else []
         self._repeats = 0
         self._sentences_shown = 0
         self._out: list[str] = []

@@ -12,17 +12,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, cast
 
+from edgerag.ask.captions import CaptionStop
 from edgerag.ask.cite import CitationFilter
 from edgerag.ask.plan import make_plan, read_question
 from edgerag.ask.prompt import Assembled, assemble
 from edgerag.ask.rank import Ranked, rank
 from edgerag.ask.relevance import anything_relevant, chunk_probability, judged_cosine
 from edgerag.ask.repetition import is_looping
-from edgerag.ask.safe_text import SafeText
 from edgerag.ask.select import select, to_sources
 from edgerag.ask.waiting import start, wait
 from edgerag.config import GenerationSettings, RetrievalSettings
 from edgerag.errors import Cancelled, LibraryError, ModelError
+from edgerag.safe_text import SafeText
 from edgerag.telemetry.stopwatch import Stopwatch
 from edgerag.types import (
     Answer,
@@ -33,12 +34,12 @@ from edgerag.types import (
     Embedder,
     Generated,
     Generator,
-    Hit,
     HitsFound,
     Plan,
     PlanMade,
     PromptReady,
     Sampling,
+    SearchResult,
     Source,
     StageTime,
     StopReason,
@@ -66,8 +67,8 @@ def search(
     embedder: Callable[[], Embedder],
     settings: RetrievalSettings,
     limit: int,
-) -> tuple[Hit, ...]:
-    """The ``limit`` best hits, best first. Raises UsageError for an empty query, LibraryError."""
+) -> SearchResult:
+    """The ``limit`` best hits. Raises UsageError for an empty query, LibraryError."""
     question = read_question(query)
     _refuse_empty(library)
     settings = dataclasses.replace(settings, candidate_count=max(settings.candidate_count, limit))
@@ -75,7 +76,7 @@ def search(
     ranked = rank(
         plan, library=library, embedder=embedder, settings=settings, stopwatch=Stopwatch(), cancelled=lambda: False
     )
-    return ranked.hits[:limit]
+    return SearchResult(ranked.hits[:limit], ranked.notes)
 
 
 def ask(
@@ -268,6 +269,7 @@ class _Asking:
     def _generate(self, generator: Generator, assembled: Assembled) -> Iterator[AskEvent]:
         prompt = assembled.prompt
         safe = SafeText()
+        captions = CaptionStop()
         citations = CitationFilter(prompt.sources, question=self._question.text)
         raw = ""
         looped = False
@@ -293,15 +295,15 @@ class _Asking:
                 self._tokens = TokenCounts(prompt=len(prompt.tokens), answer=step.token_count)
                 text = safe.feed(step.text)
                 raw += text
-                if shown := citations.feed(text):
+                if shown := citations.feed(captions.feed(text)):
                     self._cited = citations.cited
                     yield self._delta(shown)
                 if step.stop is not None:
                     self.stop_reason = step.stop
                 looped = citations.repeats >= _REPEATS_OF_A_LOOP or is_looping(raw)
-                if looped:
+                if looped or captions.reached:
                     break
-        rest = citations.abandon() if looped else citations.finish()
+        rest = citations.abandon() if looped else citations.feed(captions.finish()) + citations.finish()
         self._cited = citations.cited
         if rest:
             yield self._delta(rest)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from edgerag.ask.captions import BEST_WORDS, QUESTION
 from edgerag.ask.words import sentence_spans
 from edgerag.config import GenerationSettings
 from edgerag.errors import UsageError
@@ -90,8 +91,8 @@ def _messages(texts: Sequence[str], turns: Sequence[Turn], question: str, *, quo
         conversation.append(Message("user", (turn.question,)))
         # Its marks count the sources of then, not those of now.
         conversation.append(Message("assistant", (_MARK.sub("", turn.answer),)))
-    best_words = (f"Most relevant: {quote}\n\n",) if quote else ()
-    conversation.append(Message("user", (*reversed(texts), *best_words, f"Question: {question}")))
+    best_words = (f"{BEST_WORDS}{quote}\n\n",) if quote else ()
+    conversation.append(Message("user", (*reversed(texts), *best_words, f"{QUESTION}{question}")))
     return tuple(conversation)
 
 

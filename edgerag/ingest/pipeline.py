@@ -135,13 +135,16 @@ class _Run:
                 self._library.clear_failure(path)
 
     def _without_reading(self, candidate: Candidate, to_read: list[ToRead]) -> Iterator[IngestEvent]:
-        """Reports a file whose stat says that nothing changed since it was read or refused; else lists it."""
+        """Reports a file whose stat says that nothing changed since it was read or refused; else lists it.
+
+        A refused file that was named itself, not found in a folder, is tried again: its user asks for it.
+        """
         stat = (candidate.size_bytes, candidate.mtime_ns)
         document = self._known.get(candidate.path)
         failure = self._failed_before.get(candidate.path)
         if document is not None and stat == (document.size_bytes, document.mtime_ns):
             yield self._report(candidate.path, "unchanged", "", document.chunk_count)
-        elif failure is not None and stat == failure[:2]:
+        elif failure is not None and stat == failure[:2] and candidate.path != candidate.root:
             yield self._report(candidate.path, "failed", failure[2])
         else:
             to_read.append(ToRead(candidate, document.content_sha256 if document is not None else ""))

@@ -15,7 +15,7 @@ from typing import Any
 
 from edgerag.config import Settings, load_settings
 from edgerag.errors import UsageError
-from edgerag.locations import locate
+from edgerag.locations import locate, user_path
 from edgerag.session import Session
 from edgerag.types import AnswerDelta, AnswerDone, FileReport, IngestDone, IngestProgress
 from edgerag.ui import output, report
@@ -72,7 +72,7 @@ def _open_ui(session: Session) -> int:
 
 
 def _ingest(session: Session, arguments: argparse.Namespace) -> int:
-    paths = [Path(path).expanduser() for path in arguments.paths]
+    paths = [user_path(path) for path in arguments.paths]
     done: IngestDone | None = None
     with _interruptible() as stop, report.progress_bar(quiet=arguments.quiet) as bar:
         for event in session.ingest(paths, cancelled=stop.is_set):
@@ -94,7 +94,7 @@ def _ingest(session: Session, arguments: argparse.Namespace) -> int:
 
 def _went_wrong(reports: tuple[FileReport, ...], named: list[Path]) -> bool:
     """A failed file; or a file that the user named himself and that was not read."""
-    by_name = {str(path.absolute()) for path in named}
+    by_name = {str(path) for path in named}
     return any(r.outcome == "failed" or (r.outcome == "skipped" and r.path in by_name) for r in reports)
 
 
@@ -123,13 +123,16 @@ def _ask(session: Session, arguments: argparse.Namespace) -> int:
 
 def _search(session: Session, arguments: argparse.Namespace) -> int:
     query = _text_argument(arguments.query)
-    hits = session.search(query, limit=arguments.limit)
+    result = session.search(query, limit=arguments.limit)
     if arguments.json:
-        output.write_json({"query": query, "hits": [output.hit_record(hit) for hit in hits]})
-    elif hits:
-        output.write(output.hits_text(hits))
+        hits = [output.hit_record(hit) for hit in result.hits]
+        output.write_json({"query": query, "hits": hits, "notes": list(result.notes)})
+    elif result.hits:
+        output.write(output.hits_text(result.hits))
     else:
         report.say("Nothing found.")
+    for note in result.notes:
+        report.say(f"note: {note}")
     return report.EXIT_OK
 
 
@@ -185,7 +188,7 @@ def _models(session: Session, arguments: argparse.Namespace) -> int:
             for model in pull(catalog, arguments.names, report=report.say):
                 report.say(f"{model.name}: ready, {output.size(model.size_bytes)}.")
         case "add":
-            model = catalog.add(Path(arguments.path).expanduser(), name=arguments.name)
+            model = catalog.add(user_path(arguments.path), name=arguments.name)
             report.say(f"{model.name}: added as {model.kind} model, {output.size(model.size_bytes)}.")
         case "verify":
             findings = catalog.verify(arguments.names)

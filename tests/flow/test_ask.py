@@ -95,7 +95,7 @@ def test_error_codes_are_found_letter_by_letter(library: Library, embedder: Hash
     for code, file in (("Q0117", "02-bindings.md"), ("Q0340", "08-modules.md")):
         hits = search(
             f"error {code}", library=library, embedder=lambda: embedder, settings=RetrievalSettings(), limit=3
-        )
+        ).hits
         assert Path(hits[0].chunk.path).name == file
 
 

@@ -233,6 +233,10 @@ class TestBadInput:
             (["models", "pull", "no-such-model"], 2, "no-such-model"),
             (["models", "verify", "no-such-model"], 4, "no-such-model"),
             ([], 2, "terminal"),
+            (["ingest", "x" * 300], 2, "xxx"),
+            (["ingest", "~no-such-user/x"], 2, "~no-such-user"),
+            (["models", "add", "~no-such-user/x.gguf"], 2, "~no-such-user"),
+            (["--library", "/tmp/" + "x" * 300, "search", "y"], 3, "library"),
         ],
     )
     def test_one_sentence_and_the_right_exit_code(
@@ -253,6 +257,24 @@ class TestBadInput:
         (tmp_path / "a.txt").write_text("The badger sleeps by day.")
         assert "models pull" in edgerag("ingest", str(tmp_path / "a.txt"), check=4).stderr
         assert "models pull" in edgerag("doctor", check=1).stdout
+
+    def test_a_search_without_its_embedder_says_that_words_alone_were_searched(
+        self, filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        shutil.copytree(filled / "indexes", tmp_path / "indexes")
+        monkeypatch.setenv("EDGERAG_HOME", str(tmp_path))
+        done = edgerag("search", "--json", "lid screws")
+        result = json.loads(done.stdout)
+        assert result["hits"]
+        assert "words only" in result["notes"][0]
+        assert "words only" in done.stderr
+
+    def test_paths_are_the_same_however_they_are_written(self, home: Path, tmp_path: Path) -> None:
+        (tmp_path / "docs").mkdir()
+        (tmp_path / "docs" / "a.txt").write_text("The badger sleeps by day.")
+        edgerag("ingest", "../docs/../docs", cwd=tmp_path / "docs")
+        edgerag("remove", "../docs/a.txt", cwd=tmp_path / "docs")
+        assert json.loads(edgerag("status", "--json").stdout)["library"]["document_count"] == 0
 
     def test_a_wrong_setting_is_named(self, home: Path) -> None:
         (home / "config.toml").write_text("[retrieval]\nsource_cuont = 3\n")

@@ -100,10 +100,10 @@ def test_without_a_library(tmp_path: Path) -> None:
 def test_a_reader_sees_what_is_ingested_after_it_was_opened(tmp_path: Path, docs: Path) -> None:
     with open_session(tmp_path) as session:
         fill(session, docs)
-        assert session.search("walrus", limit=3)[0].chunk.path != str(docs / "walrus.md")
+        assert session.search("walrus", limit=3).hits[0].chunk.path != str(docs / "walrus.md")
         (docs / "walrus.md").write_text("# Walrus\n\nThe walrus dives for clams.\n")
         fill(session, docs)
-        assert session.search("walrus clams", limit=3)[0].chunk.path == str(docs / "walrus.md")
+        assert session.search("walrus clams", limit=3).hits[0].chunk.path == str(docs / "walrus.md")
         assert len(session.documents()) == 3
 
 
@@ -132,7 +132,7 @@ def test_another_embedder_is_refused(tmp_path: Path, docs: Path) -> None:
             with pytest.raises(EmbedderMismatch, match="other"):
                 act()
     with open_session(tmp_path) as session:
-        assert session.search("badger", limit=1), "nothing was lost"
+        assert session.search("badger", limit=1).hits, "nothing was lost"
 
 
 def test_libraries_are_apart(tmp_path: Path, docs: Path) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from edgerag.errors import UsageError
+from edgerag.locations import is_there, user_path
 from edgerag.ui.tui import shown
 
 _MOST_COMPLETIONS = 200  # more are noise; typing on narrows them
@@ -27,15 +29,14 @@ def complete(value: str) -> list[Completion]:
     be added instead. A folder that cannot be read completes to nothing.
     """
     head, slash, prefix = value.rpartition("/")
-    folder = Path((head + slash) or ".").expanduser()
     try:
-        with os.scandir(folder) as entries:
+        with os.scandir(user_path((head + slash) or ".")) as entries:
             found = [
                 (entry.name, entry.is_dir())
                 for entry in entries
                 if entry.name.startswith(prefix) and (prefix or not entry.name.startswith("."))
             ]
-    except (OSError, ValueError):
+    except (OSError, ValueError, UsageError):
         return []
     found = [(name, is_folder) for name, is_folder in found if shown.is_typable(name)]
     found.sort(key=lambda item: (not item[1], item[0].casefold()))
@@ -61,20 +62,20 @@ def parse(value: str) -> list[Path]:
     if not value:
         return []
     whole = _path(value)
-    if whole.exists():
+    if is_there(whole):
         return [whole]
     try:
         words = shlex.split(value)
     except ValueError:  # a lone quote: it is part of the name
         return [whole]
     several = [_path(word) for word in words]
-    return several if several and all(path.exists() for path in several) else [whole]
+    return several if several and all(is_there(path) for path in several) else [whole]
 
 
 def _path(word: str) -> Path:
     if word.startswith("file://"):
         word = unquote(urlsplit(word).path)
     try:
-        return Path(word).expanduser()
-    except RuntimeError:  # ~somebody who is not here
+        return user_path(word)
+    except UsageError:  # ~somebody who is not here
         return Path(word)

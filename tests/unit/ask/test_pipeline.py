@@ -277,6 +277,15 @@ def test_escape_codes_of_the_model_never_reach_the_answer(library: Library) -> N
     assert answer.text == "It is 12 newton metres [1]."
 
 
+def test_questions_that_the_model_asks_itself_are_no_part_of_the_answer(library: Library) -> None:
+    generator = ScriptedGenerator(
+        "It is 12 newton metres [1].\n\n Question: What is the colour of the lid? It is blue."
+    )
+    answer = answer_of(events_of(TORQUE, library, generator=lambda: generator))
+    assert answer.text == "It is 12 newton metres [1]."
+    assert answer.stop_reason == "end"
+
+
 def test_marks_out_of_range_are_removed(library: Library) -> None:
     answer = answer_of(events_of(TORQUE, library, generator=lambda: ScriptedGenerator("It is so [99].")))
     assert answer.text == "It is so."
@@ -355,7 +364,7 @@ def test_search_gives_hits_in_order_with_their_scores(library: Library) -> None:
         embedder=lambda: HashingEmbedder(dimension=256),
         settings=RetrievalSettings(),
         limit=2,
-    )
+    ).hits
     assert len(hits) == 2
     assert hits[0].chunk.path == "/handbook/pump.txt"
     assert hits[0].scores.keyword_rank == 1 and hits[0].scores.vector_rank is not None
@@ -364,5 +373,5 @@ def test_search_gives_hits_in_order_with_their_scores(library: Library) -> None:
 
 def test_search_gives_as_many_as_asked_for(library_of: LibraryOf, embedder: HashingEmbedder) -> None:
     library = library_of({f"/{n}.txt": f"pump number {n}" for n in range(60)}, embedder=embedder)
-    hits = search("pump", library=library, embedder=lambda: embedder, settings=RetrievalSettings(), limit=50)
+    hits = search("pump", library=library, embedder=lambda: embedder, settings=RetrievalSettings(), limit=50).hits
     assert len(hits) == 50

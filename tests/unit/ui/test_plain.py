@@ -18,6 +18,8 @@ from edgerag.ui.plain import one_line, plain
         ("a\r\nb\rc", "a\nbc"),
         ("abc\u202edcba", "abcdcba"),
         ("tab\tand\nline stay", "tab\tand\nline stay"),
+        ("an open \x1b] string ends\nwith its line", "an open \nwith its line"),
+        ("\x1bPdevice\x1b\\ control", " control"),
         ("lone \udc80 surrogate", "lone  surrogate"),
     ],
 )

@@ -11,6 +11,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from edgerag.locations import is_there
 from edgerag.types import FileReport, IngestDone
 from edgerag.ui.place import short_path
 from edgerag.ui.tui import shown
@@ -50,7 +51,7 @@ class AddDocumentsDialog(SessionDialog[list[Path] | None]):
         self._notice.display = False
 
     def on_path_box_sent(self, message: PathBox.Sent) -> None:
-        missing = [path for path in message.paths if not path.exists()]
+        missing = [path for path in message.paths if not is_there(path)]
         if not message.paths:
             self._say("Type the path of a file or a folder.")
         elif missing:

@@ -1,8 +1,8 @@
-"""The model's text without what a terminal would obey.
+"""Text without what a terminal would obey.
 
-A document can talk a model into writing escape codes. They are taken out here, once, before the
-answer exists, so that no user interface, log or saved chat ever holds them. Works on pieces: a
-sequence that is cut in two between pieces is still recognised.
+Documents, paths and what a model writes are data: a document can hold escape codes, and can talk a
+model into writing them. They are taken out of an answer before it exists, and of everything else
+before it is shown. Works on pieces: a sequence that is cut in two between pieces is still recognised.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgerag.ask.safe_text import SafeText
+from edgerag.safe_text import SafeText
 
 
 @pytest.mark.parametrize(
