@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from edgerag.config import Settings
-from edgerag.errors import EdgeragError, EmbedderMismatch, LibraryMissing, UsageError
+from edgerag.errors import EmbedderMismatch, LibraryMissing, UsageError
 from edgerag.locations import Locations, is_there, user_path
 from edgerag.types import (
     AskEvent,

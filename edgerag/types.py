@@ -181,7 +181,7 @@ class Prompt:
     """What the model is given, already in tokens."""
 
     tokens: tuple[int, ...]
-    sources: tuple[Source, ...]  # in the order in which they stand in the prompt
+    sources: tuple[Source, ...]  # by number; in the prompt the best one stands last, next to the question
     dropped: tuple[Hit, ...]  # hits that did not fit
     history_dropped: int  # turns of the conversation that did not fit
     answer_room: int  # tokens left for the answer

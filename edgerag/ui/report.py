@@ -72,7 +72,7 @@ def _reasons(reports: list[FileReport]) -> None:
 
 
 class ProgressBar:
-    """Files, chunks per second and time left; a line now and then where there is no terminal."""
+    """Files, chunks per second and time left; nothing where there is no terminal."""
 
     def __init__(self, progress: Progress | None) -> None:
         self._progress = progress
