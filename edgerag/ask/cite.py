@@ -11,21 +11,17 @@ import re
 from collections.abc import Sequence
 
 from edgerag.ask.captions import QUESTION
+from edgerag.ask.marks import parse_marks
 from edgerag.ask.support import SupportFinder
 from edgerag.ask.words import content_words, ends_with_abbreviation
 from edgerag.types import Source
 
 _OPEN, _CLOSE = "[【", "]】"
 _MARK_CHARACTERS = re.compile(r"[\w\s,;&#.:–—-]")
+_LONGEST_COMPARED = 2_000  # characters of a sentence that may turn out to repeat another
 _LONGEST_MARK = 40
 _LONGEST_INLINE_CODE = 200
 _FIRST_CHARACTERS = 32  # held until it is clear that the answer is more than one word over and over
-_NUMBERS = re.compile(
-    r"\s*(?:sources?|src|refs?|references?|passages?|documents?|quellen?|来源)?[\s.:#]*"
-    r"(\d{1,4}(?:\s*(?:[,;&–—-]|and|und|to)\s*#?\d{1,4})*)\s*",
-    re.IGNORECASE,
-)
-_RANGE = re.compile(r"(\d+)\s*(?:[–—-]|to)\s*#?(\d+)", re.IGNORECASE)
 # What an index stands behind, in prose: a[3], max_len[2]. Other words may carry a glued mark.
 _INDEXED = re.compile(r"(?:^|\W)(?:[a-z]|[A-Za-z]\w*_\w*)$")
 _ENDERS = ".!?。！？…؟।"
@@ -38,22 +34,6 @@ _SHORTEST_REPEAT = 12
 _SHORTEST_WRAPPED_LINE = 50
 _BLOCK_STARTS = "-*+#>|"
 _LIST_MARKER = re.compile(r"^\s*(?:[-*+>]|\d+[.)])\s+")
-
-
-def parse_marks(content: str) -> tuple[int, ...] | None:
-    """The numbers of a bracket's content: of "1", "1, 7", "Source 2", "1-3"; None if it is no mark."""
-    match = _NUMBERS.fullmatch(content)
-    if match is None:
-        return None
-    listed = match[1]
-    found: list[int] = []
-    for first, last in _RANGE.findall(listed):
-        # A wide "range" is a pair of years or of line numbers; its ends alone are looked at.
-        found.extend(range(int(first), int(last) + 1) if 0 <= int(last) - int(first) <= 50 else (int(first), int(last)))
-    found.extend(int(number) for number in re.findall(r"\d+", _RANGE.sub(" ", listed)))
-    if 0 in found and len(found) > 1:
-        return None  # [0, 1] is an interval or a list: sources count from 1
-    return tuple(dict.fromkeys(found))
 
 
 class CitationFilter:
@@ -372,8 +352,8 @@ class CitationFilter:
         self._held += text
         if self._shown_characters == 0 and len(self._held) < _FIRST_CHARACTERS and self._state != "fence":
             return
-        key = _key(self._words)
-        if any(seen.startswith(key) for seen in self._sentences_seen):
+        key = _key(self._words) if len(self._words) < _LONGEST_COMPARED else ""
+        if key and any(seen.startswith(key) for seen in self._sentences_seen):
             return  # so far it only says again what was said
         self._flush()
 

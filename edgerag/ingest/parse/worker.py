@@ -1,6 +1,6 @@
 """The parser process: reads requests from standard input and answers each, one after the other.
 
-Started by process.py as ``python -m edgerag.ingest.parse.worker PARENT_PID MEMORY_BYTES``. It ends when
+Started by process.py, which hands it its parent's number and a memory limit. It ends when
 its input ends. Whatever a parser prints goes nowhere, so that it cannot garble the answers.
 """
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgerag.ask.cite import CitationFilter, parse_marks
+from edgerag.ask.cite import CitationFilter
+from edgerag.ask.marks import parse_marks
 from edgerag.types import Chunk, Hit, Scores, Source, StoredChunk
 
 OWNERSHIP = "The borrow checker enforces the rules of ownership. Rust 1.0 was released in May 2015 by Mozilla."
@@ -245,3 +246,7 @@ def test_marks_are_read(content: str, numbers: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("content", ["", "a", "0, 1", "1a", "1.5", "x, y", "^1", "12345"])
 def test_other_brackets_are_no_marks(content: str) -> None:
     assert parse_marks(content) is None
+
+
+def test_a_year_in_brackets_is_text() -> None:
+    assert shown("The edition of [2019] holds.") == "The edition of [2019] holds."
