@@ -21,6 +21,7 @@
     │   ├── DocumentDamaged               the parser refused it
     │   └── ParserDied                    its parser crashed, hung or ran out of memory
     ├── StorageFull                   5   the disk is full, or refuses to write
+    │   └── OutputRefused                 standard output cannot be written
     └── Cancelled                   130   the user stopped it
 
 A message says what is wrong, where, and (in ``remedy``) what to do next. Exit code 1 is also the
@@ -127,6 +128,10 @@ class ParserDied(DocumentError):
 
 class StorageFull(EdgeragError):
     exit_code = 5
+
+
+class OutputRefused(StorageFull):
+    pass
 
 
 class Cancelled(EdgeragError):

@@ -66,6 +66,8 @@ class Catalog:
     def __init__(self, models_folder: Path, manifest_file: Path) -> None:
         self.folder = models_folder
         self._manifest_file = manifest_file
+        # What this catalogue tried itself, by the key of the file: all there is where no state can be kept.
+        self._tried: dict[str, FileRecord] = {}
 
     def manifest(self) -> dict[str, ManifestEntry]:
         """The entries of the manifest by name. Raises UsageError when it is wrong."""
@@ -73,14 +75,14 @@ class Catalog:
 
     def entries(self) -> list[CatalogEntry]:
         """Every model of the manifest and every added one; loads nothing and hashes nothing."""
-        state = read_state(self.folder)
+        state = self._state()
         return [self._entry(place, state) for place in self._places(state).values()]
 
     def find(self, kind: Kind, name: str = "") -> ModelFile:
         """The model called ``name`` (or lying at that path); "" takes the manifest's default if it is
-        here, else the first ready one. Raises ModelMissing, ModelDamaged, ModelWrongKind, or what
-        loading it for the first time showed."""
-        state = read_state(self.folder)
+        here, else the first ready one. Raises ModelMissing, ModelDamaged, ModelWrongKind, what loading
+        it for the first time showed, or ModelError when what is remembered of the models cannot be read."""
+        state = self._state()
         place = self._named(name, state) if name else self._first(kind, state)
         return self._checked(place, kind, state)
 
@@ -111,9 +113,19 @@ class Catalog:
 
     def verify(self, names: Sequence[str] = ()) -> list[Finding]:
         """Reads every named model (all that are here, if none is named) to its end and loads it again."""
-        state = read_state(self.folder)
+        state = self._state()
         places = [self._named(name, state) for name in names] if names else list(self._places(state).values())
         return [self._verify(place, state, named=bool(names)) for place in places]
+
+    def _state(self) -> State:
+        return read_state(self.folder, self._shipped())
+
+    def _change_state(self, change: Callable[[State], None]) -> None:
+        change_state(self.folder, change, self._shipped())
+
+    def _shipped(self) -> set[str]:
+        """The names of the files that are the manifest's."""
+        return {entry.file for entry in self.manifest().values()}
 
     # ------------------------------------------------------------ where models lie
 
@@ -179,13 +191,15 @@ class Catalog:
 
     def _remembered(self, place: _Place, state: State) -> FileRecord | None:
         """What is known of the file as it lies there now, or None."""
-        record = state.files.get(self._key(place.path))
+        key = self._key(place.path)
         try:
             stat = place.path.stat()
         except OSError as error:
             raise self._missing(place) from error
-        same = record is not None and (record.size_bytes, record.mtime_ns) == (stat.st_size, stat.st_mtime_ns)
-        return record if same else None
+        for record in (self._tried.get(key), state.files.get(key)):
+            if record and (record.size_bytes, record.mtime_ns) == (stat.st_size, stat.st_mtime_ns):
+                return record
+        return None
 
     def _checked(self, place: _Place, kind: Kind, state: State) -> ModelFile:
         record = self._remembered(place, state)
@@ -241,13 +255,14 @@ class Catalog:
         except (ModelDamaged, ModelWrongKind) as error:
             trouble, trouble_kind = error.message, type(error).__name__
         tried = replace(record, engine=engine_fingerprint(), trouble=trouble, trouble_kind=trouble_kind)
+        self._tried[self._key(place.path)] = tried
         self._remember(lambda state: state.files.__setitem__(self._key(place.path), tried))
         return tried
 
     def _remember(self, change: Callable[[State], None]) -> None:
-        # A read-only or full models folder: the file is looked at again next time, no more.
+        # A read-only or full models folder: the next process looks at the file again, no more.
         with contextlib.suppress(StorageFull):
-            change_state(self.folder, change)
+            self._change_state(change)
 
     def _verify(self, place: _Place, state: State, *, named: bool) -> Finding:
         if not place.path.exists():
@@ -272,7 +287,7 @@ class Catalog:
     # ------------------------------------------------------------ taking in
 
     def _take_in(self, file: Path, name: str, source: str, *, keep_source: bool = True) -> ModelFile:
-        state = read_state(self.folder)
+        state = self._state()
         places = self._places(state)
         if name in places:
             existing = places[name]
@@ -288,7 +303,7 @@ class Catalog:
             raise UsageError(f"{place.path} is in the way.", remedy="Remove it, or give another name: --name NAME")
         model = self._put(file, place, keep_source=keep_source)
         added = Added(file=place.path.name, source=source)
-        change_state(self.folder, lambda state: state.added.__setitem__(name, added))
+        self._change_state(lambda state: state.added.__setitem__(name, added))
         return model
 
     def _put(self, file: Path, place: _Place, *, keep_source: bool) -> ModelFile:
@@ -301,7 +316,8 @@ class Catalog:
         (copy_file if keep_source else move_file)(file, place.path)
         stat = place.path.stat()
         record = replace(record, size_bytes=stat.st_size, mtime_ns=stat.st_mtime_ns, engine=engine_fingerprint())
-        change_state(self.folder, lambda state: state.files.__setitem__(self._key(place.path), record))
+        self._tried[self._key(place.path)] = record
+        self._change_state(lambda state: state.files.__setitem__(self._key(place.path), record))
         return _model_file(place, record)
 
     def _make_folder(self) -> None:

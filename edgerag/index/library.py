@@ -34,6 +34,7 @@ from edgerag.index.segments import (
     SegmentGone,
     SegmentSet,
     delete_unlisted,
+    make_folders,
     seal,
     sync_folder,
 )
@@ -70,7 +71,8 @@ def open_library(
 ) -> Library:
     """Opens the library in ``folder``; write mode makes it if it is missing (``identity`` is needed then).
 
-    Raises LibraryMissing, LibraryBusy, LibraryDamaged, LibraryVersionUnknown, EmbedderMismatch, StorageFull.
+    Raises LibraryMissing, LibraryBusy, LibraryDamaged, LibraryVersionUnknown, EmbedderMismatch, StorageFull,
+    LibraryError where a new one would lie around a ``segments`` folder of the user's own.
     """
     with contextlib.ExitStack() as stack:
         lock: WriterLock | None = None
@@ -78,9 +80,7 @@ def open_library(
             exists = (folder / "library.sqlite").exists()
             if not exists and identity is None:
                 raise _missing(folder)
-            with translated(folder):
-                (folder / FOLDER_NAME).mkdir(parents=True, exist_ok=True)
-                sync_folder(folder.parent)
+            make_folders(folder)
             lock = WriterLock(folder)
             stack.callback(lock.close)
         store = Store(folder, mode=mode)

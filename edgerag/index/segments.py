@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,15 +19,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from edgerag.errors import EdgeragError, LibraryDamaged
+from edgerag.errors import EdgeragError, LibraryDamaged, LibraryError
 from edgerag.index import catalogue
 from edgerag.index.catalogue import SegmentEntry
 from edgerag.index.hnsw import format as layout
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.hnsw.search import FLAT_ROWS, Segment
 from edgerag.index.hnsw.write import Graph, write_segment
+from edgerag.index.lock import LOCK_NAME
 from edgerag.index.merging import MAX_SEGMENT_ROWS, plan_seal
-from edgerag.index.store import Store, translated
+from edgerag.index.store import DATABASE_NAME, Store, translated
 from edgerag.types import EmbedderIdentity
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 
 FOLDER_NAME = "segments"
 _TEMPORARY = ".tmp"
+# What the writer makes, and nothing else, is its to delete.
+_OWN_NAME = re.compile(r"[0-9]{8}\.hnsw((\.graph)?\.tmp)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,13 +232,33 @@ def _discard(segments_folder: Path, store: Store) -> None:
         delete_unlisted(segments_folder, store)
 
 
+def make_folders(folder: Path) -> None:
+    """Makes the folders of a library where they are missing.
+
+    Raises LibraryError, and makes nothing, where ``folder`` holds a ``segments`` that is no library's:
+    it belongs to the user's own work. StorageFull when they cannot be made.
+    """
+    with translated(folder):
+        names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+        if FOLDER_NAME in names and not (folder / DATABASE_NAME).exists():
+            # A writer killed at its very start leaves these two and no more.
+            foreign = names - {FOLDER_NAME, LOCK_NAME}
+            if foreign or not (folder / FOLDER_NAME).is_dir() or any((folder / FOLDER_NAME).iterdir()):
+                raise LibraryError(
+                    f"There is no library in {folder}, but a {FOLDER_NAME!r} that may be your own.",
+                    remedy=f"Name another folder (--library NAME), or move {folder / FOLDER_NAME} away.",
+                )
+        (folder / FOLDER_NAME).mkdir(parents=True, exist_ok=True)
+        sync_folder(folder.parent)
+
+
 def delete_unlisted(segments_folder: Path, store: Store) -> None:
-    """Deletes the files that the catalogue does not list: of merged segments, or left by a crash. Writer only."""
+    """Deletes our files that the catalogue does not list: of merged segments, or left by a crash. Writer only."""
     with store.reading() as db:
         listed = {entry.file for entry in catalogue.segments(db)}
     with translated(segments_folder):
         for path in sorted(segments_folder.iterdir()):
-            if path.name not in listed:
+            if path.name not in listed and _OWN_NAME.fullmatch(path.name) and not path.is_dir():
                 path.unlink(missing_ok=True)
 
 

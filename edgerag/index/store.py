@@ -23,6 +23,18 @@ DATABASE_NAME = "library.sqlite"
 _BUSY_TIMEOUT_S = 15.0
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
+# The failures of SQLite's that are those of a read; SQLITE_IOERR_IN_PAGE is not in Python 3.11.
+_READ_FAILED = (
+    sqlite3.SQLITE_IOERR_READ,
+    sqlite3.SQLITE_IOERR_SHORT_READ,
+    sqlite3.SQLITE_IOERR_SEEK,
+    sqlite3.SQLITE_IOERR_FSTAT,
+    sqlite3.SQLITE_IOERR_MMAP,
+    sqlite3.SQLITE_IOERR_DATA,
+    sqlite3.SQLITE_IOERR_CORRUPTFS,
+    sqlite3.SQLITE_IOERR | 34 << 8,
+)
+
 Mode = Literal["read", "write"]
 
 
@@ -197,9 +209,15 @@ def translated(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0)  # absent on errors of the Python module itself
         primary = code & 0xFF
+        if code in _READ_FAILED:
+            raise LibraryDamaged(
+                f"The library database {path} cannot be read: {error} ({getattr(error, 'sqlite_errorname', code)}).",
+                remedy="Check the disk and its connection. If it goes on, restore the folder from a copy,"
+                " or delete it and ingest again.",
+            ) from error
         if primary == sqlite3.SQLITE_FULL or primary in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY):
             raise StorageFull(
-                f"The library database {path} cannot be written or read: {error}.",
+                f"The library database {path} cannot be written: {error}.",
                 remedy="Free some space on that disk, or check that the folder can be written, and run it again.",
             ) from error
         if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):

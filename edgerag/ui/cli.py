@@ -10,9 +10,10 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import TextIO
 
 from edgerag import __version__
-from edgerag.errors import EdgeragError
+from edgerag.errors import EdgeragError, OutputRefused
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -74,14 +75,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = build_parser().parse_args(arguments)
     try:
         code: int = import_module("edgerag.ui.commands").run(parsed)
-        sys.stdout.flush()
     except EdgeragError as error:
         from edgerag.ui import report
 
+        if isinstance(error, OutputRefused):
+            _silence(sys.stdout)
         return report.fail(error)
     except BrokenPipeError:
         # The reader of the pipe has gone (`edgerag search ... | head`): nothing more to say to it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence(sys.stdout)
         return 0
     except KeyboardInterrupt:
         from edgerag.ui import report
@@ -92,11 +94,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _make_streams_safe() -> None:
-    """Characters that the terminal's encoding lacks are shown as escapes, never a crash."""
+    """Characters that the terminal's encoding lacks are shown as escapes, never a crash.
+
+    A standard stream that was closed is opened on the null device: otherwise the next file opened
+    would take its number, and what a library prints would be written into that file.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        continue
+    os.close(descriptor)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
+
+
+def _silence(stream: TextIO) -> None:
+    """What could not be written is not tried again when the program ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _command(

@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from edgerag.errors import OutputRefused
 from edgerag.types import Answer, Document, Finding, Hit, LibraryStatus, Source
 from edgerag.ui.place import place, short_path
 from edgerag.ui.plain import one_line, plain
@@ -23,9 +24,17 @@ _RAW_IN_JSON = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud80
 
 
 def write(text: str) -> None:
-    """Writes data at once, so that a reader of the pipe sees it as it comes."""
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    """Writes data at once, so that a reader of the pipe sees it as it comes.
+
+    Raises BrokenPipeError when the reader has gone, OutputRefused when nothing can be written.
+    """
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputRefused(f"Standard output cannot be written: {error.strerror}.") from error
 
 
 def write_json(value: Any) -> None:

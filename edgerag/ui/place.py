@@ -18,7 +18,7 @@ def short_path(path: str) -> str:
     """The path from the working folder where that is shorter."""
     try:
         return str(Path(path).relative_to(Path.cwd()))
-    except ValueError:
+    except (ValueError, OSError):  # it lies elsewhere, or the working folder is gone
         return path
 
 

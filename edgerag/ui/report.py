@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Iterator
@@ -24,8 +25,10 @@ _REASONS_SHOWN = 20
 
 def say(text: str) -> None:
     """One line for the person at the terminal."""
-    sys.stderr.write(plain(text) + "\n")
-    sys.stderr.flush()
+    # Standard error refuses: nobody is left to tell, and the data matters more.
+    with contextlib.suppress(OSError):
+        sys.stderr.write(plain(text) + "\n")
+        sys.stderr.flush()
 
 
 def fail(error: EdgeragError) -> int:

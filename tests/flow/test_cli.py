@@ -117,6 +117,22 @@ class TestAsking:
         assert done.returncode == 0
         assert b"Traceback" not in done.stderr and b"Error" not in done.stderr
 
+    @pytest.mark.parametrize(
+        ("redirection", "code"), [(">/dev/full", 5), (">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 0), ("2>/dev/full", 0)]
+    )
+    def test_streams_that_refuse(self, redirection: str, code: int, tmp_path: Path) -> None:
+        command = f"{sys.executable} -m edgerag search pump {redirection}"
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        assert json.loads(edgerag("status", "--json", "--verify").stdout)["findings"][0]["severity"] == "ok"
+
+    def test_a_working_folder_that_is_gone(self, tmp_path: Path) -> None:
+        command = f"mkdir gone; cd gone; rmdir ../gone; {sys.executable} -m edgerag search pump"
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "kestrel-p40" in done.stdout
+
     def test_a_locale_without_unicode_shows_escapes(self) -> None:
         environ = {**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
         assert r"\u" in edgerag("search", "更换电池", env=environ).stdout

@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 _PAGE_BYTES = mmap.PAGESIZE
 _PAGEMAP = Path("/proc/self/pagemap")
 _PRESENT = np.uint64(1 << 63)
-# A fault on a page that is in the page cache maps its neighbours too: 64 KiB, or a large folio
-# (half a megabyte seen on Linux 6.18, on freshly written files). A guess, to know when to measure inside
-# a long walk; at its end it is always measured.
-_FAULT_BYTES = 256 * 1024
-# Released down to this share of the budget, so that not every search has to release.
-_TARGET_SHARE = 7 / 8
+# A fault on a page that is in the page cache maps its whole folio: seen on Linux 6.18 up to 2 MiB, which is
+# the largest, and aligned in the file. So a read can bring in what is absent of the windows that it enters,
+# and nothing else.
+WINDOW_BYTES = 2 * 2**20
+_WINDOW_PAGES = WINDOW_BYTES // _PAGE_BYTES
+# Released down to this share of the budget; what is left is the room for reading between measurements.
+_TARGET_SHARE = 3 / 4
 
 
 class BlockMap:
@@ -39,6 +40,8 @@ class BlockMap:
         self.pinned = pinned
         self.size_bytes = len(mapping)
         self.last_use: NDArray[np.int64] = np.zeros(len(self.spans), dtype=np.int64)
+        # (window count,) bytes of each window that may become resident by reading there.
+        self.absent: NDArray[np.int64] = np.zeros(-(-len(mapping) // WINDOW_BYTES), dtype=np.int64)
         # np.frombuffer is how a read-only mapping's address is had without copying it.
         self.address = int(np.frombuffer(mapping, dtype=np.uint8).ctypes.data)
 
@@ -50,34 +53,56 @@ class Residency:
         self.budget_bytes = budget_bytes
         self._pagemap = pagemap
         self._maps: list[BlockMap] = []
+        self._mapped_bytes = 0
         self._clock = 0
-        self._touched_bytes = 0  # may have become resident since the last measurement
+        self._measured_bytes = 0  # resident at the last measurement
+        self._touched_bytes = 0  # may have become resident since
+        # A read that may bring in more than this is to be made in pieces.
+        self.room_bytes = max(int(budget_bytes * (1 - _TARGET_SHARE)), WINDOW_BYTES)
         self.released_bytes = 0  # in all, for reports
         self.limitation = _limitation(pagemap)
 
     def add(self, blocks: BlockMap) -> None:
         self._maps.append(blocks)
+        self._mapped_bytes += blocks.size_bytes
+        self._measured_bytes = self.budget_bytes  # to be measured at the next read
 
     def remove(self, blocks: BlockMap) -> None:
         self._maps.remove(blocks)
+        self._mapped_bytes -= blocks.size_bytes
 
-    def touch(self, blocks: BlockMap, numbers: NDArray[np.int64] | int, row_count: int) -> None:
-        """Notes that ``row_count`` rows in these blocks are about to be read; makes room when they are many."""
+    def touch(self, blocks: BlockMap, numbers: NDArray[np.int64], windows: NDArray[np.int64]) -> None:
+        """Notes that rows in these blocks, in these windows of the file, are about to be read.
+
+        Makes room before they are, inside a long walk or scan too: what was resident at the last measurement
+        and all that may have come since must be inside the budget.
+        """
         self._clock += 1
         blocks.last_use[numbers] = self._clock
-        self._touched_bytes += row_count * _FAULT_BYTES
-        # Inside a long walk or scan too, not only after it.
-        if self._touched_bytes > max(self.budget_bytes // 4, 16 * _FAULT_BYTES):
-            self.settle()
+        if not self.is_short:
+            return
+        windows = np.unique(windows)
+        coming = int(blocks.absent[windows].sum())
+        if self._measured_bytes + self._touched_bytes + coming > self.budget_bytes:
+            self._settle(int(self.budget_bytes * _TARGET_SHARE))
+            coming = int(blocks.absent[windows].sum())
+        blocks.absent[windows] = 0
+        self._touched_bytes += coming
 
     def settle(self) -> None:
         """Releases the coldest blocks until the resident bytes are inside the budget."""
-        if self.limitation or sum(blocks.size_bytes for blocks in self._maps) <= self.budget_bytes:
-            self._touched_bytes = 0
+        self._settle(self.budget_bytes)
+
+    def _settle(self, most: int) -> None:
+        """Measures; releases the coldest blocks, down to the target, if more than ``most`` bytes are resident."""
+        self._touched_bytes = 0
+        self._measured_bytes = 0
+        if not self.is_short:
             return
-        sizes = [self.block_resident_bytes(blocks) for blocks in self._maps]
+        present = [self._present(blocks) for blocks in self._maps]
+        sizes = [_block_bytes(blocks, flags) for blocks, flags in zip(self._maps, present, strict=True)]
         total = sum(int(size.sum()) for size in sizes)
-        if total > self.budget_bytes:
+        if total > most:
             coldest = sorted(
                 (int(blocks.last_use[number]), index, number)
                 for index, blocks in enumerate(self._maps)
@@ -87,16 +112,25 @@ class Residency:
             for _, index, number in coldest:
                 if total <= self.budget_bytes * _TARGET_SHARE:
                     break
-                self._release(self._maps[index], number)
+                self._release(self._maps[index], number, present[index])
                 total -= int(sizes[index][number])
                 self.released_bytes += int(sizes[index][number])
-        self._touched_bytes = 0
+        self._measured_bytes = total
+        for blocks, flags in zip(self._maps, present, strict=True):
+            starts = np.arange(len(blocks.absent)) * _WINDOW_PAGES
+            blocks.absent[:] = np.add.reduceat(~flags, starts, dtype=np.int64) * _PAGE_BYTES
 
-    def _release(self, blocks: BlockMap, number: int) -> None:
+    @property
+    def is_short(self) -> bool:
+        """Whether the budget can be exceeded at all, and can be kept."""
+        return not self.limitation and self._mapped_bytes > self.budget_bytes
+
+    def _release(self, blocks: BlockMap, number: int, present: NDArray[np.bool_]) -> None:
         start, end = blocks.spans[number]
         start, end = -(-start // _PAGE_BYTES) * _PAGE_BYTES, -(-end // _PAGE_BYTES) * _PAGE_BYTES
         if start < end:
             blocks.mapping.madvise(mmap.MADV_DONTNEED, start, min(end, blocks.size_bytes) - start)
+            present[start // _PAGE_BYTES : end // _PAGE_BYTES] = False
 
     def resident_bytes(self) -> int:
         """Pages of the mapped files that are in this process; 0 where it cannot be measured."""
@@ -107,12 +141,7 @@ class Residency:
 
     def block_resident_bytes(self, blocks: BlockMap) -> NDArray[np.int64]:
         """(block count,) resident bytes of each block of a file."""
-        present = np.concatenate([[0], np.cumsum(self._present(blocks))])
-        last = len(present) - 1
-        edges = np.array([(start // _PAGE_BYTES, min(-(-end // _PAGE_BYTES), last)) for start, end in blocks.spans])
-        edges = edges.reshape(-1, 2)
-        resident: NDArray[np.int64] = (present[edges[:, 1]] - present[edges[:, 0]]) * _PAGE_BYTES
-        return resident
+        return _block_bytes(blocks, self._present(blocks))
 
     def _present(self, blocks: BlockMap) -> NDArray[np.bool_]:
         """One flag per page of the file: mapped in this process."""
@@ -133,6 +162,15 @@ class Residency:
     def page_cache_bytes(self) -> int:
         """What the kernel holds of the mapped files, in this process or not (mincore); 0 where it cannot be told."""
         return sum(_in_page_cache(blocks) for blocks in self._maps)
+
+
+def _block_bytes(blocks: BlockMap, present: NDArray[np.bool_]) -> NDArray[np.int64]:
+    counts = np.concatenate([[0], np.cumsum(present)])
+    last = len(counts) - 1
+    edges = np.array([(start // _PAGE_BYTES, min(-(-end // _PAGE_BYTES), last)) for start, end in blocks.spans])
+    edges = edges.reshape(-1, 2)
+    resident: NDArray[np.int64] = (counts[edges[:, 1]] - counts[edges[:, 0]]) * _PAGE_BYTES
+    return resident
 
 
 def _limitation(pagemap: Path) -> str:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from edgerag.index.hnsw import format as layout
 from edgerag.index.hnsw import kernel
 from edgerag.index.hnsw.format import Header, Section, SectionKind
-from edgerag.index.hnsw.residency import BlockMap, Residency
+from edgerag.index.hnsw.residency import WINDOW_BYTES, BlockMap, Residency
 from edgerag.types import EmbedderIdentity, LegHit
 
 if TYPE_CHECKING:
@@ -173,11 +173,16 @@ class Segment:
             crc = zlib.crc32(os.pread(self._descriptor, min(_VERIFY_BYTES, end - position), position), crc)
         return crc == self.header.block_crcs[block]
 
-    def touch(self, blocks: NDArray[np.int64]) -> None:
-        """To be called with the blocks of rows about to be read."""
+    def touch(self, blocks: NDArray[np.int64], windows: NDArray[np.int64]) -> None:
+        """To be called with the blocks and the windows of rows about to be read."""
         if not self._verified[blocks].all():
             self.verify_blocks(blocks)
-        self._residency.touch(self.blocks, blocks, len(blocks))
+        self._residency.touch(self.blocks, blocks, windows)
+
+    @property
+    def rows_at_once(self) -> int:
+        """So many rows may be read at once, wherever they lie."""
+        return self._residency.room_bytes // WINDOW_BYTES if self._residency.is_short else self.row_count
 
     def close(self) -> None:
         """Unmaps the file; arrays taken from it were copies and stay good."""
@@ -205,6 +210,9 @@ class _SectionRows:
             strides=(section.group_bytes, section.row_bytes, dtype.itemsize),
         )
         self._segment = segment
+        self._offset = section.offset
+        self._group_bytes = section.group_bytes
+        self._row_bytes = section.row_bytes
         self._rows_per_group = section.rows_per_group
         self._rows_per_block = (segment.header.block_bytes // section.group_bytes) * section.rows_per_group
         self._first_block = first_block
@@ -212,12 +220,25 @@ class _SectionRows:
 
     def take(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """(len(rows), width), a copy."""
-        self._segment.touch(self._first_block + rows // self._rows_per_block)
-        taken: NDArray[Any] = self._view[rows // self._rows_per_group, rows % self._rows_per_group]
+        groups, places = rows // self._rows_per_group, rows % self._rows_per_group
+        blocks = self._first_block + rows // self._rows_per_block
+        windows = (self._offset + groups * self._group_bytes + places * self._row_bytes) // WINDOW_BYTES
+        most = self._segment.rows_at_once
+        if len(rows) <= most:
+            self._segment.touch(blocks, windows)
+            taken: NDArray[Any] = self._view[groups, places]
+            return taken
+        # In pieces: a new one wherever another window would be one too many. In order of
+        # the rows there are as few windows as can be, and scans come in that order.
+        entered = np.cumsum(np.diff(windows, prepend=windows[0] - 1) != 0) - 1
+        edges = np.searchsorted(entered, np.arange(0, int(entered[-1]) + 1, most)).tolist()
+        taken = np.empty((len(rows), self._view.shape[2]), dtype=self._view.dtype)
+        for start, end in zip(edges, [*edges[1:], len(rows)], strict=True):
+            self._segment.touch(blocks[start:end], windows[start:end])
+            taken[start:end] = self._view[groups[start:end], places[start:end]]
         return taken
 
     def take_one(self, row: int) -> NDArray[Any]:
         """(width,), a copy."""
-        self._segment.touch(np.array([self._first_block + row // self._rows_per_block]))
-        record: NDArray[Any] = self._view[row // self._rows_per_group, row % self._rows_per_group].copy()
+        record: NDArray[Any] = self.take(np.array([row]))[0]
         return record

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
+import os
 import shutil
 from pathlib import Path
 
@@ -11,7 +13,8 @@ from gguf_files import CHAT, gguf_bytes, write
 
 from edgerag.engine import catalog as catalog_module
 from edgerag.engine.catalog import Catalog
-from edgerag.errors import ModelDamaged, ModelMissing, ModelWrongKind, UsageError
+from edgerag.engine.state import change_state, read_state
+from edgerag.errors import ModelDamaged, ModelError, ModelMissing, ModelWrongKind, StorageFull, UsageError
 
 
 @pytest.fixture(scope="session")
@@ -144,6 +147,73 @@ def test_a_lost_or_garbled_state_is_found_out_again(own_catalog: Catalog, embedd
     found = own_catalog.find("embedder")
     (own_catalog.folder / "state.json").write_text("{ not json")
     assert own_catalog.find("embedder") == found
+
+
+@pytest.mark.parametrize("keep", [0, 40, -10])
+def test_a_truncated_state_loses_no_added_model(own_catalog: Catalog, embedder_file: Path, keep: int) -> None:
+    added = own_catalog.add(embedder_file, name="mine")
+    shutil.copy(embedder_file, own_catalog.folder / "all-minilm-l6-v2.gguf")  # the manifest's: not an added one
+    (own_catalog.folder / ".half.gguf").touch()
+    state = own_catalog.folder / "state.json"
+    damaged = state.read_bytes()[:keep]
+    state.write_bytes(damaged)
+    fresh = Catalog(own_catalog.folder, own_catalog.folder / "manifest.toml")
+    known = {entry.name: entry.state for entry in fresh.entries()}
+    assert known == {"smollm2-135m-instruct": "missing", "all-minilm-l6-v2": "ready", "mine": "ready"}
+    assert [entry.kind for entry in fresh.entries() if entry.name == "mine"] == ["embedder"]
+    assert fresh.find("embedder", "mine") == added  # and writes the state anew
+    assert (own_catalog.folder / "state.json.damaged").read_bytes() == damaged
+    assert set(read_state(own_catalog.folder).added) == {"mine"}
+    fresh.add(embedder_file, name="another")
+    assert {"mine", "another"} <= {entry.name for entry in own_catalog.entries()}
+
+
+def test_a_state_of_another_version_is_kept_aside(own_catalog: Catalog, embedder_file: Path) -> None:
+    own_catalog.add(embedder_file, name="mine")
+    (own_catalog.folder / "state.json").write_text('{"version": 2}')
+    own_catalog.add(embedder_file, name="another")
+    assert (own_catalog.folder / "state.json.damaged").read_text() == '{"version": 2}'
+    assert {"mine", "another"} <= {entry.name for entry in own_catalog.entries()}
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO])
+def test_a_state_that_cannot_be_read_is_named_and_not_replaced(
+    own_catalog: Catalog, embedder_file: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    own_catalog.add(embedder_file, name="mine")
+    before = (own_catalog.folder / "state.json").read_bytes()
+
+    def refuse(path: Path) -> bytes:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", refuse)
+        for attempt in (own_catalog.entries, lambda: own_catalog.find("embedder"), own_catalog.verify):
+            with pytest.raises(ModelError, match=r"state\.json.*" + os.strerror(number)):
+                attempt()
+        with pytest.raises(ModelError, match=r"state\.json"):
+            change_state(own_catalog.folder, lambda state: None)
+    assert (own_catalog.folder / "state.json").read_bytes() == before
+
+
+def test_where_no_state_can_be_kept_one_catalogue_looks_once(
+    own_catalog: Catalog, embedder_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise StorageFull("a read-only folder")
+
+    file = own_catalog.folder / "all-minilm-l6-v2.gguf"
+    shutil.copy(embedder_file, file)
+    monkeypatch.setattr(catalog_module, "change_state", refuse)
+    found = own_catalog.find("embedder")
+    with monkeypatch.context() as patch:
+        patch.setattr(catalog_module, "probe", _never_called)
+        patch.setattr(catalog_module, "sha256_of", _never_called)
+        assert own_catalog.find("embedder") == found
+        assert own_catalog.find("embedder", "all-minilm-l6-v2") == found
+        file.touch()
+        with pytest.raises(AssertionError, match="done again"):  # another time: another file, perhaps
+            own_catalog.find("embedder")
 
 
 def test_a_path_is_a_model_name_too(own_catalog: Catalog, embedder_file: Path) -> None:

@@ -66,6 +66,18 @@ def test_it_provides_the_model_once_and_says_what_it_does(own_catalog: Catalog, 
     assert said == ["tiny: already here, nothing to do."]
 
 
+def test_code_in_the_working_folder_is_not_run(
+    own_catalog: Catalog, wheels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "hostile"
+    (folder / "pip").mkdir(parents=True)
+    for name in ("pip/__init__.py", "pip/__main__.py", "json.py"):
+        (folder / name).write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()")
+    monkeypatch.chdir(folder)
+    assert pull(own_catalog, report=silent)[0].name == "tiny"
+    assert not (tmp_path / "ran").exists()
+
+
 def test_a_damaged_model_is_replaced(own_catalog: Catalog, wheels: Path) -> None:
     (own_catalog.folder / "tiny.gguf").write_bytes(b"")
     said: list[str] = []

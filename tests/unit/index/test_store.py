@@ -10,7 +10,14 @@ from typing import Any
 
 import pytest
 
-from edgerag.errors import LibraryBusy, LibraryDamaged, LibraryMissing, LibraryVersionUnknown, StorageFull
+from edgerag.errors import (
+    LibraryBusy,
+    LibraryDamaged,
+    LibraryError,
+    LibraryMissing,
+    LibraryVersionUnknown,
+    StorageFull,
+)
 from edgerag.index import migrations
 from edgerag.index.store import Store, translated
 
@@ -110,6 +117,12 @@ def test_a_damaged_page_is_reported_not_answered(opened: Any, material: Any) -> 
     [
         ("SQLITE_FULL", StorageFull),
         ("SQLITE_IOERR", StorageFull),
+        ("SQLITE_IOERR_WRITE", StorageFull),
+        ("SQLITE_IOERR_FSYNC", StorageFull),
+        ("SQLITE_IOERR_TRUNCATE", StorageFull),
+        ("SQLITE_READONLY", StorageFull),
+        ("SQLITE_IOERR_READ", LibraryDamaged),
+        ("SQLITE_IOERR_SHORT_READ", LibraryDamaged),
         ("SQLITE_BUSY", LibraryBusy),
         ("SQLITE_CORRUPT", LibraryDamaged),
         ("SQLITE_NOTADB", LibraryDamaged),
@@ -132,6 +145,38 @@ def test_a_library_cannot_be_made_where_a_file_stands(opened: Any, tmp_path: Pat
     (tmp_path / "lib").write_text("in the way")
     with pytest.raises(StorageFull, match="lib"):
         opened()
+
+
+def test_a_library_is_not_made_around_a_segments_folder_of_the_users_own(opened: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    for name in ("video.ts", "00000007.hnsw"):
+        file = folder / "segments" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("mine")
+        with pytest.raises(LibraryError, match="may be your own") as caught:
+            opened(folder=folder)
+        assert "--library" in caught.value.remedy
+        assert [path.name for path in folder.iterdir()] == ["segments"]
+        assert file.read_text() == "mine"
+        file.unlink()
+    (folder / "notes.md").touch()
+    with pytest.raises(LibraryError):
+        opened(folder=folder)
+    (folder / "notes.md").unlink()
+    (folder / "writer.lock").touch()  # what a writer leaves that was killed at once
+    assert opened(folder=folder).documents() == []
+
+
+def test_a_writer_deletes_only_what_a_writer_made(opened: Any) -> None:
+    library = opened()
+    library.close()
+    segments = library.folder / "segments"
+    theirs = ["video.ts", "7.hnsw", "00000007.hnsw.bak", "copy.tmp", "x00000007.hnsw", "00000007.hnsw.graph"]
+    for name in [*theirs, "00000007.hnsw", "00000007.hnsw.tmp", "00000007.hnsw.graph.tmp"]:
+        (segments / name).touch()
+    (segments / "00000008.hnsw").mkdir()
+    opened()
+    assert sorted(path.name for path in segments.iterdir()) == sorted([*theirs, "00000008.hnsw"])
 
 
 def test_a_transaction_that_fails_leaves_nothing(opened: Any, material: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,6 +145,69 @@ def test_a_budget_smaller_than_the_segment_holds_and_changes_no_answer(built: Bu
     roomy.close()
 
 
+BIG_ROWS, BIG_DIMENSION, BIG_BLOCK_BYTES = 60_000, 256, 2**18
+
+
+@pytest.fixture(scope="module")
+def big_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A segment of some 70 MB in small blocks; its links are drawn by lot, so that a walk goes everywhere."""
+    from edgerag.index.hnsw.write import Graph
+
+    random = np.random.default_rng(8)
+    vectors = random.normal(size=(BIG_ROWS, BIG_DIMENSION)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    links = random.integers(BIG_ROWS, size=(BIG_ROWS, 33), dtype=np.uint32)
+    links[:, 0] = 32
+    levels = np.zeros((1, 18), dtype=np.uint32)  # one node above, linked to nothing
+    graph = Graph(m=16, m0=32, entry_point=0, level_counts=(1,), levels=levels, links=links)
+    path = tmp_path_factory.mktemp("big") / "s"
+    write_segment(
+        path,
+        labels=np.arange(BIG_ROWS),
+        vectors=vectors,
+        graph=graph,
+        identity=_big_identity(),
+        block_bytes=BIG_BLOCK_BYTES,
+    )
+    return path
+
+
+def _big_identity() -> Any:
+    from edgerag.types import EmbedderIdentity
+
+    return EmbedderIdentity("by lot", "22" * 32, BIG_DIMENSION, ("*",))
+
+
+@pytest.mark.parametrize("way", ["walk", "scan", "sparse scan", "vectors"])
+def test_the_budget_holds_inside_a_search_too(big_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    """Invariant 4: measured after every single read of the file."""
+    budget_bytes = 12_000_000
+    residency = Residency(budget_bytes)
+    segment = Segment(big_path, identity=_big_identity(), residency=residency, flat_rows=5000)
+    assert segment.header.file_bytes > 5 * budget_bytes > 100 * BIG_BLOCK_BYTES
+    seen: list[int] = []
+    touch = Residency.touch
+
+    def measured(self: Residency, *arguments: Any) -> None:
+        seen.append(self.resident_bytes())  # when everything noted before was read
+        touch(self, *arguments)
+
+    monkeypatch.setattr(Residency, "touch", measured)
+    random = np.random.default_rng(9)
+    dead = None if way == "walk" else random.random(BIG_ROWS) < (0.5 if way == "scan" else 0.93)
+    for _ in range(2):
+        query = random.normal(size=BIG_DIMENSION).astype(np.float32)
+        if way == "vectors":
+            rows = random.permutation(BIG_ROWS)[:3000]
+            assert np.array_equal(segment.vectors(rows), segment.vectors(np.sort(rows))[np.argsort(np.argsort(rows))])
+            continue
+        segment._flat_rows = BIG_ROWS if way == "scan" else 5000
+        assert len(segment.search(query / np.linalg.norm(query), limit=10, ef_search=80, dead=dead)) == 10
+    assert residency.released_bytes > budget_bytes, "the reads did not fit"
+    assert budget_bytes // 2 < max(seen) <= budget_bytes + BIG_BLOCK_BYTES
+    segment.close()
+
+
 def test_the_entry_levels_are_never_released(built: Built) -> None:
     segment = built.open(4096)
     for query in built.queries[:5]:
