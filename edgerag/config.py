@@ -162,12 +162,16 @@ def _checked(spec: dataclasses.Field[Any], default: Any, value: Any) -> Any:
         return value
     elif isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise ValueError(f"{value!r} is not a number")
-    elif isinstance(default, int):
-        converted = int(value) if not isinstance(value, float) or value.is_integer() else None
-        if converted is None:
-            raise ValueError(f"{value!r} is not a whole number")
     else:
-        converted = float(value)
+        whole = isinstance(default, int)
+        try:
+            converted = float(value)
+        except ValueError:
+            raise ValueError(f"{value!r} is not a {'whole ' if whole else ''}number") from None
+        if whole and not converted.is_integer():
+            raise ValueError(f"{value!r} is not a whole number")
+        if whole:
+            converted = int(value) if not isinstance(value, str) else int(converted)
     low, high = spec.metadata["low"], spec.metadata["high"]
     if not low <= converted <= high:  # false for NaN too
         raise ValueError(f"{value!r} is not between {low:g} and {high:g}")

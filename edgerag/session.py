@@ -13,10 +13,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from edgerag.config import Settings
+from edgerag.config import LibrarySettings, Settings
 from edgerag.errors import EmbedderMismatch, LibraryMissing, UsageError
 from edgerag.locations import Locations, is_there, user_path
 from edgerag.types import (
@@ -122,6 +123,8 @@ class Session:
         from edgerag.ask.plan import read_question
 
         read_question(question)  # what is wrong with the question itself is said first
+        if self.settings.models.chat and self._own_models:
+            self.catalog.find("chat", self.settings.models.chat)  # one asked for by name must be there
         with self._asking.use() as library:
             self._check_embedder(library.identity)
             self.warm()
@@ -203,6 +206,12 @@ class Session:
             library.seal()
         return list(chosen.values())
 
+    def making_hint(self) -> str:
+        """How the library in use is made."""
+        name = self.settings.library.name
+        option = "" if name == LibrarySettings().name else f"--library {name} "
+        return f"Make it with `edgerag {option}ingest FOLDER`."
+
     def documents(self) -> list[Document]:
         """The documents of the library; none when there is no library yet."""
         try:
@@ -229,7 +238,7 @@ class Session:
 
     # ------------------------------------------------------------ models and machine
 
-    @property
+    @cached_property
     def catalog(self) -> Catalog:
         from edgerag.engine.catalog import Catalog
 
@@ -322,7 +331,7 @@ class Session:
     def _missing(self) -> LibraryMissing:
         return LibraryMissing(
             f"There is no library {self.settings.library.name!r} yet.",
-            remedy="Make it with `edgerag ingest FOLDER`.",
+            remedy=self.making_hint(),
         )
 
     def _check_embedder(self, identity: EmbedderIdentity) -> None:

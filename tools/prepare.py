@@ -175,7 +175,8 @@ def works(code: str, python: Path = PYTHON) -> bool:
 
 def stamp(*, dev: bool) -> str:
     made_from = (CHECKOUT / "pyproject.toml").read_bytes() + Path(__file__).read_bytes()
-    return f"{hashlib.sha256(made_from).hexdigest()} {sys.version} dev={dev}\n"
+    # Its scripts name their interpreter by path: a .venv that was moved is installed into again.
+    return f"{hashlib.sha256(made_from).hexdigest()} {sys.version} {VENV} dev={dev}\n"
 
 
 def run(command: list[str]) -> None:

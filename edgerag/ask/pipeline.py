@@ -53,7 +53,8 @@ if TYPE_CHECKING:
     from edgerag.index.library import Library
 
 NOT_FOUND = "This is not in these documents."
-NO_MODEL = "There is no chat model to write an answer. The passages that fit the question are listed as sources."
+NO_MODEL = "No chat model could write an answer. The passages that fit the question are listed as sources."
+UNCONFIRMED = "No source confirms this answer; read the passages themselves."
 
 _JUDGED_HITS = 10  # hits looked at for whether they are relevant; sources come from the first of them
 # Sentences in a row that only repeat earlier ones: two can be meant, the third is a loop.
@@ -158,8 +159,16 @@ class _Asking:
             tokens=self._tokens,
             model=self._model,
             pending_count=self._pending_count,
-            notes=tuple(self._notes),
+            notes=(*self._notes, *self._doubts()),
         )
+
+    def _doubts(self) -> Iterator[str]:
+        if not self._sources or self.stop_reason not in ("end", "length"):
+            return
+        if self.stop_reason == "length":
+            yield f"The answer was cut at {self._tokens.answer} tokens (generation.answer_tokens)."
+        if not self._cited:
+            yield UNCONFIRMED
 
     def events(self) -> Iterator[AskEvent]:
         plan = self._plan()

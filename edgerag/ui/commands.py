@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from edgerag.config import Settings, load_settings
-from edgerag.errors import UsageError
+from edgerag.errors import ModelError, UsageError
 from edgerag.locations import locate, user_path
 from edgerag.session import Session
 from edgerag.types import AnswerDelta, AnswerDone, FileReport, IngestDone, IngestProgress
@@ -118,6 +118,8 @@ def _ask(session: Session, arguments: argparse.Namespace) -> int:
     for note in answer.notes:
         report.say(f"note: {note}")
     report.say(report.timings_line(answer))
+    if answer.stop_reason == "no_model":
+        return ModelError.exit_code
     return report.EXIT_INTERRUPTED if answer.stop_reason == "cancelled" else report.EXIT_OK
 
 
@@ -148,7 +150,7 @@ def _status(session: Session, arguments: argparse.Namespace) -> int:
             value["findings"] = [dataclasses.asdict(finding) for finding in findings]
         output.write_json(value)
     elif status is None:
-        report.say("No library yet. Make one: edgerag ingest FOLDER")
+        report.say(f"There is no library {session.settings.library.name!r} yet. {session.making_hint()}")
     else:
         output.write(output.status_text(status))
         output.write(output.documents_text(documents))

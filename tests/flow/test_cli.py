@@ -243,7 +243,7 @@ class TestBadInput:
             (["ask", "anything"], 3, "edgerag ingest"),
             (["search", "anything"], 3, "edgerag ingest"),
             (["remove", "x"], 3, "library"),
-            (["--library", "../x y", "status"], 0, "No library"),
+            (["--library", "../x y", "status"], 0, "no library"),
             (["--library", "a b", "status"], 2, "a b"),
             (["models", "add", "no-such.gguf"], 4, "no-such.gguf"),
             (["models", "pull", "no-such-model"], 2, "no-such-model"),
@@ -273,6 +273,16 @@ class TestBadInput:
         (tmp_path / "a.txt").write_text("The badger sleeps by day.")
         assert "models pull" in edgerag("ingest", str(tmp_path / "a.txt"), check=4).stderr
         assert "models pull" in edgerag("doctor", check=1).stdout
+
+    def test_a_chat_model_asked_for_by_name_must_be_there(self, filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("EDGERAG_HOME", str(filled))
+        assert "no-such-chat" in edgerag("ask", "--chat", "no-such-chat", TORQUE, check=4).stderr
+        assert "embedder" in edgerag("ask", "--chat", "all-minilm-l6-v2", TORQUE, check=4).stderr
+
+    def test_an_answer_that_was_cut_says_so(self, filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("EDGERAG_HOME", str(filled))
+        monkeypatch.setenv("EDGERAG_GENERATION_ANSWER_TOKENS", "3")
+        assert "cut at 3 tokens" in edgerag("ask", TORQUE).stderr
 
     def test_a_search_without_its_embedder_says_that_words_alone_were_searched(
         self, filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 _PAGE_BYTES = mmap.PAGESIZE
 _PAGEMAP = Path("/proc/self/pagemap")
-_PRESENT = np.uint64(1 << 63)
+_PRESENT = 0x80  # in the highest byte of an entry
 # A fault on a page that is in the page cache maps its whole folio: seen on Linux 6.18 up to 2 MiB, which is
 # the largest, and aligned in the file. So a read can bring in what is absent of the windows that it enters,
 # and nothing else.
@@ -65,7 +65,7 @@ class Residency:
     def add(self, blocks: BlockMap) -> None:
         self._maps.append(blocks)
         self._mapped_bytes += blocks.size_bytes
-        self._measured_bytes = self.budget_bytes  # to be measured at the next read
+        self._measured_bytes = self.budget_bytes + 1  # to be measured at the next read
 
     def remove(self, blocks: BlockMap) -> None:
         self._maps.remove(blocks)
@@ -153,10 +153,9 @@ class Residency:
             raw = os.pread(descriptor, 8 * pages, 8 * (blocks.address // _PAGE_BYTES))
         finally:
             os.close(descriptor)
-        entries = np.zeros(pages, dtype=np.uint64)
-        read = np.frombuffer(raw, dtype=np.uint64)
-        entries[: len(read)] = read
-        present: NDArray[np.bool_] = (entries & _PRESENT) != 0
+        present = np.zeros(pages, dtype=np.bool_)
+        read = np.frombuffer(raw, dtype="<u8").view(np.uint8)[7::8]  # the bytes that hold bit 63
+        present[: len(read)] = read >= _PRESENT
         return present
 
     def page_cache_bytes(self) -> int:
