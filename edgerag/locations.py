@@ -72,6 +72,8 @@ def user_path(text: str) -> Path:
 
     Nothing is looked up, so links stay as they were named. Raises UsageError for what can be no path.
     """
+    if not text:
+        raise UsageError("A path is empty.", remedy="Name a file or a folder; '.' is the working folder.")
     try:
         return Path(os.path.abspath(Path(text).expanduser()))  # noqa: PTH100 - resolve() would follow links
     except RuntimeError as error:  # ~somebody who is not known here

@@ -17,6 +17,7 @@ from typing import Any
 from edgerag.errors import UsageError
 from edgerag.index import analyze, catalogue
 from edgerag.index.documents import read_text
+from edgerag.index.store import stored_json
 from edgerag.types import Chunk, ParsedDocument, StoredChunk
 
 # SQLite's default limit is 32,766 parameters; smaller statements are prepared faster.
@@ -130,13 +131,13 @@ def _stored_chunk(db: sqlite3.Connection, row: tuple[Any, ...]) -> StoredChunk:
         start=start,
         end=end,
         text=read_text(db, document_id, start=start, end=end),
-        heading_path=tuple(json.loads(row[8])),
+        heading_path=tuple(stored_json(row[8])),
         page_first=page_first,
         page_last=page_last,
         line_first=line_first,
         line_last=line_last,
         token_count=token_count,
-        context=json.loads(context),
+        context=stored_json(context),
     )
     return StoredChunk(row[0], document_id, path=row[2], title=row[3], media_type=row[4], chunk=chunk)
 

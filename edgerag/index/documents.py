@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgerag.errors import LibraryDamaged, UsageError
-from edgerag.index.store import sql_text
+from edgerag.index.store import sql_text, stored_json
 from edgerag.types import Document, Heading, Page, ParsedDocument
 
 # Characters in one part: unpacking one costs about 0.2 ms, and zlib gains little beyond its 32 KiB window.
@@ -76,7 +76,7 @@ def document_by_path(db: sqlite3.Connection, path: str) -> Document | None:
 
 def _document(row: tuple[Any, ...]) -> Document:
     *facts, warnings = row
-    facts.append(tuple(json.loads(warnings)))
+    facts.append(tuple(stored_json(warnings)))
     return Document(*facts)
 
 
@@ -131,8 +131,8 @@ def parsed_document(db: sqlite3.Connection, document_id: int) -> ParsedDocument:
         text=read_text(db, document_id, start=0, end=length),
         title=document.title,
         media_type=document.media_type,
-        pages=tuple(Page(*page) for page in json.loads(pages)),
-        headings=tuple(Heading(*heading) for heading in json.loads(headings)),
+        pages=tuple(Page(*page) for page in stored_json(pages)),
+        headings=tuple(Heading(*heading) for heading in stored_json(headings)),
         warnings=document.warnings,
     )
 

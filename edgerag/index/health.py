@@ -95,6 +95,7 @@ def _verify_counts(store: Store) -> list[str]:
             faults.append(f"{stray} chunks without the vector that they should have")
         for document_id in documents.all_ids(db):
             documents.parsed_document(db, document_id)  # raises LibraryDamaged if its text is not whole
+            chunks.read_chunks(db, chunks.chunk_ids_of(db, document_id))  # and so do its rows
     return faults
 
 

@@ -28,7 +28,7 @@ from edgerag.index.hnsw.search import FLAT_ROWS, Segment
 from edgerag.index.hnsw.write import Graph, write_segment
 from edgerag.index.lock import LOCK_NAME
 from edgerag.index.merging import MAX_SEGMENT_ROWS, plan_seal
-from edgerag.index.store import DATABASE_NAME, Store, translated
+from edgerag.index.store import DATABASE_NAME, Store, refuse_emptied, translated
 from edgerag.types import EmbedderIdentity
 
 if TYPE_CHECKING:
@@ -238,6 +238,7 @@ def make_folders(folder: Path) -> None:
     Raises LibraryError, and makes nothing, where ``folder`` holds a ``segments`` that is no library's:
     it belongs to the user's own work. StorageFull when they cannot be made.
     """
+    refuse_emptied(folder)
     with translated(folder):
         names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
         if FOLDER_NAME in names and not (folder / DATABASE_NAME).exists():

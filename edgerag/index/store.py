@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import quote
 
 from edgerag.errors import LibraryBusy, LibraryDamaged, LibraryMissing, LibraryVersionUnknown, StorageFull
@@ -67,6 +68,7 @@ class Store:
                 connection.close()
                 raise
             return connection
+        refuse_emptied(self.path.parent)
         if not self.path.is_file() or not self.path.stat().st_size:
             raise LibraryMissing(
                 f"There is no library in {self.path.parent}.", remedy="Make one: edgerag ingest FOLDER"
@@ -199,6 +201,27 @@ def _decode(raw: bytes) -> str:
 def _roll_back(connection: sqlite3.Connection) -> None:
     if connection.in_transaction:
         connection.execute("ROLLBACK")
+
+
+def refuse_emptied(folder: Path) -> None:
+    """Raises LibraryDamaged where the database is an empty file beside sealed vectors: it was cut off."""
+    database = folder / DATABASE_NAME
+    if database.is_file() and not database.stat().st_size and any((folder / "segments").glob("*.hnsw")):
+        raise LibraryDamaged(
+            f"The library database {database} is empty, and its segments are not: it was cut off.",
+            remedy="Restore the folder from a copy, or delete it and ingest again.",
+        )
+
+
+def stored_json(text: str) -> Any:
+    """A value of a row. Raises LibraryDamaged if it is not what was written."""
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError) as error:
+        raise LibraryDamaged(
+            f"A row of the library database is damaged: {error}.",
+            remedy="Restore the folder from a copy, or delete it and ingest again.",
+        ) from error
 
 
 @contextlib.contextmanager

@@ -15,6 +15,8 @@ from typing import TextIO
 from edgerag import __version__
 from edgerag.errors import EdgeragError, OutputRefused
 
+_MOST_HITS = 10_000
+
 
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
@@ -102,6 +104,7 @@ def _make_streams_safe() -> None:
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         continue
     os.close(descriptor)
+    sys.stdin = sys.stdin or os.fdopen(0, "r", closefd=False)
     sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
     for stream in (sys.stdout, sys.stderr):
@@ -131,8 +134,8 @@ def _add_common(parser: argparse.ArgumentParser, *, at_top: bool) -> None:
 
 def _positive(text: str) -> int:
     number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
+    if not 1 <= number <= _MOST_HITS:
+        raise argparse.ArgumentTypeError(f"must be between 1 and {_MOST_HITS}")
     return number
 
 

@@ -22,6 +22,7 @@ from edgerag.ui import output, report
 from edgerag.ui.plain import plain
 
 # A question longer than this is a mistake (a file piped by accident), and would only be cut.
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LONGEST_INPUT = 1_000_000
 
 
@@ -233,8 +234,10 @@ def _interruptible() -> Iterator[threading.Event]:
         stop.set()
         report.say("\nStopping; what is done is kept. (Ctrl-C again stops at once.)")
 
-    previous = signal.signal(signal.SIGINT, on_interrupt)
+    # A service manager and a closed terminal ask as Ctrl-C does.
+    previous = {number: signal.signal(number, on_interrupt) for number in _STOP_SIGNALS}
     try:
         yield stop
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)

@@ -250,6 +250,7 @@ class TestBadInput:
             (["models", "verify", "no-such-model"], 4, "no-such-model"),
             ([], 2, "terminal"),
             (["ingest", "x" * 300], 2, "xxx"),
+            (["ingest", ""], 2, "path is empty"),
             (["ingest", "~no-such-user/x"], 2, "~no-such-user"),
             (["models", "add", "~no-such-user/x.gguf"], 2, "~no-such-user"),
             (["--library", "/tmp/" + "x" * 300, "search", "y"], 3, "library"),

@@ -51,6 +51,9 @@ def die_with_parent(parent_pid: int) -> None:
 
 def limit_memory(memory_bytes: int) -> None:
     """Bounds the address space; forbids core dumps and files."""
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if hard != resource.RLIM_INFINITY:
+        memory_bytes = min(memory_bytes, hard)  # a limit that stands above us can only be kept
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))

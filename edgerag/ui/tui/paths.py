@@ -75,6 +75,8 @@ def parse(value: str) -> list[Path]:
 def _path(word: str) -> Path:
     if word.startswith("file://"):
         word = unquote(urlsplit(word).path)
+    if word.startswith("~//"):  # an absolute path typed behind the "~/" that the box begins with
+        word = word[2:]
     try:
         return user_path(word)
     except UsageError:  # ~somebody who is not here

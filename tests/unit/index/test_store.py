@@ -19,7 +19,9 @@ from edgerag.errors import (
     StorageFull,
 )
 from edgerag.index import migrations
-from edgerag.index.store import Store, translated
+from edgerag.index.library import open_library
+from edgerag.index.store import Store, stored_json, translated
+from edgerag.types import EmbedderIdentity
 
 ROOT = Path(__file__).parents[3]
 
@@ -266,3 +268,20 @@ def test_unapplied_changes_in_a_read_only_folder_are_not_passed_over(
     said = read_without_writing(copy)
     assert said.startswith(("LibraryDamaged", "1 0"))
     assert opened("read", folder=copy).chunk_count() == 1, "where it can be written it is applied"
+
+
+def test_an_emptied_database_beside_segments_is_damage_not_a_new_library(tmp_path: Path) -> None:
+    (tmp_path / "segments").mkdir()
+    (tmp_path / "segments" / "00000001.hnsw").write_bytes(b"vectors")
+    (tmp_path / "library.sqlite").touch()
+    identity = EmbedderIdentity(name="x", weights_sha256="0" * 64, dimension=4, languages=("*",))
+    for mode in ("read", "write"):
+        with pytest.raises(LibraryDamaged, match="cut off"):
+            open_library(tmp_path, mode=mode, budget_bytes=10**7, identity=identity)
+    assert (tmp_path / "segments" / "00000001.hnsw").read_bytes() == b"vectors"
+
+
+@pytest.mark.parametrize("text", ["[1, 2", "\\x", None])
+def test_a_row_that_is_no_json_is_damage(text: str) -> None:
+    with pytest.raises(LibraryDamaged, match="row"):
+        stored_json(text)
