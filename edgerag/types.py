@@ -104,8 +104,6 @@ class StoredChunk:
 
 # ---------------------------------------------------------------- asking
 
-LegName = Literal["keyword", "vector"]
-
 
 @dataclass(frozen=True, slots=True)
 class LegHit:
