@@ -120,10 +120,6 @@ def put_vectors(db: sqlite3.Connection, chunk_ids: Sequence[int], vectors: Vecto
         db.execute("INSERT INTO vectors (chunk_id, vector) VALUES (?, ?)", (chunk_id, vector.tobytes()))
 
 
-def unsealed_count(db: sqlite3.Connection) -> int:
-    return int(db.execute("SELECT count(*) FROM vectors").fetchone()[0])
-
-
 def unsealed_ids(db: sqlite3.Connection) -> NDArray[np.int64]:
     """Ids of the chunks whose vector is in the table, ascending."""
     rows = db.execute("SELECT chunk_id FROM vectors ORDER BY chunk_id")
