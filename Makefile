@@ -1,14 +1,16 @@
 # make demo    from a fresh clone to a cited answer
 # make test    all tests, with the real small models
+# make faults  the writer stopped at every system call in every way, and a power loss after each: most of an hour
 # make check   format, lint, strict types, import contracts, and all tests
 # make bench   the figures of README and docs, measured here, into bench/results
+# make bench-index   the same for the index, against hnswlib and usearch; long
 
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$python; break; fi; done)
 BIN := .venv/bin
 QUESTION ?= Which torque do the lid screws of the pump need?
 
-.PHONY: demo prepare prepare-dev test lint check format bench clean
+.PHONY: demo prepare prepare-dev test lint check format bench bench-index faults clean
 
 demo: prepare
 	@$(BIN)/edgerag --library demo ingest examples/docs
@@ -44,6 +46,16 @@ format: prepare-dev
 
 bench: prepare-dev
 	$(BIN)/python bench/first_words.py
+
+# Takes hours on two cores the first time: the vector sets and their graphs are made, then kept in bench/.cache.
+# EDGERAG_BENCH_DATA names the folder with the texts.
+bench-index: prepare-dev
+	$(BIN)/python bench/vector_sets.py --graph c200k text100k real20k c1m
+	$(BIN)/python bench/index_peers.py --sets c200k,text100k,real20k --sweep
+	$(BIN)/python bench/index_scenarios.py --set c1m
+
+faults: prepare-dev
+	$(BIN)/python tests/faults/exhaustive.py
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

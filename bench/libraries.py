@@ -13,6 +13,7 @@ import numpy as np
 from datasets import DataSet, Text
 from record import CHECKOUT
 
+from edgerag.index.hnsw.residency import Residency
 from edgerag.index.library import Library, open_library
 from edgerag.types import Chunk, Embedder, EmbedderIdentity, ParsedDocument
 
@@ -70,7 +71,7 @@ def library_of(data_set: DataSet, embedder: RememberingEmbedder) -> Iterator[Lib
     folder = CACHE / "libraries" / data_set.name
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with open_library(folder, mode="write", budget_bytes=_BUDGET_BYTES, identity=embedder.identity) as writer:
+    with open_library(folder, mode="write", residency=Residency(_BUDGET_BYTES), identity=embedder.identity) as writer:
         for text in data_set.texts:
             _put(writer, text)
         while pending := writer.pending_chunks(_BATCH):
@@ -79,7 +80,7 @@ def library_of(data_set: DataSet, embedder: RememberingEmbedder) -> Iterator[Lib
             )
         writer.seal()
     embedder.save()
-    with open_library(folder, mode="read", budget_bytes=_BUDGET_BYTES) as reader:
+    with open_library(folder, mode="read", residency=Residency(_BUDGET_BYTES)) as reader:
         yield reader
 
 

@@ -6,7 +6,6 @@ Results go to ``bench/results/<name>-<sha12>.json``; a commit measured again rep
 from __future__ import annotations
 
 import json
-import platform
 import subprocess
 import sys
 import time
@@ -14,27 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from edgerag.measure.facts import machine_facts
+
 CHECKOUT = Path(__file__).resolve().parent.parent
 RESULTS = CHECKOUT / "bench" / "results"
-
-
-def machine_facts() -> dict[str, Any]:
-    """What the figures of a run depend on, and nothing that names the machine or its user."""
-    from edgerag.machine.cpu import read_processor
-    from edgerag.machine.memory import total_bytes
-    from edgerag.machine.topology import read_topology
-
-    processor, topology = read_processor(), read_topology()
-    return {
-        "architecture": processor.architecture,
-        "processor": processor.model,
-        "features": list(processor.features),
-        "logical_cores": topology.logical_count,
-        "physical_cores": topology.core_count,
-        "memory_bytes": total_bytes(),
-        "system": platform.system(),
-        "python": platform.python_version(),
-    }
 
 
 def commit() -> str:

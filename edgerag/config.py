@@ -18,8 +18,10 @@ from typing import Any
 from edgerag.errors import UsageError
 
 _ENVIRONMENT_PREFIX = "EDGERAG_"
+_LEAST_BUDGET = 1_000_000
 _NOT_SETTINGS = frozenset({"EDGERAG_HOME"})  # variables of ours that locations.py reads
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]i?)?B?", re.IGNORECASE)
+_SHARE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%")
 _SIZE_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _SIZE_UNITS |= {"KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 
@@ -30,6 +32,22 @@ def parse_size(text: str) -> int:
     if match is None:
         raise ValueError(f"{text!r} is not a size such as '512 MB'")
     return int(float(match[1]) * _SIZE_UNITS[(match[2] or "").upper()])
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A part of the memory that is free when the program starts."""
+
+    percent: float
+
+    def __str__(self) -> str:
+        return f"{self.percent:g}%"
+
+
+def parse_budget(text: str) -> int | Share:
+    """A size, or the share of ``"10%"``. Raises ValueError."""
+    share = _SHARE.fullmatch(text.strip())
+    return parse_size(text) if share is None else Share(float(share[1]))
 
 
 def _between(low: float, high: float, default: Any) -> Any:
@@ -43,8 +61,14 @@ class LibrarySettings:
 
 @dataclass(frozen=True, slots=True)
 class MemorySettings:
-    # Resident pages of the index, in this process. Written as a size: "256 MB".
-    budget: int = field(default=256_000_000, metadata={"size": True, "low": 1_000_000, "high": 2**60})
+    # Resident pages of the index, in this process. Written as a size, "256 MB", or as a share of what is free, "10%".
+    budget: int | Share = field(default=256_000_000, metadata={"budget": True, "low": _LEAST_BUDGET, "high": 2**60})
+
+    def budget_bytes(self, free_bytes: int) -> int:
+        """The budget where so much memory is free; never less than the least that can be set."""
+        if isinstance(self.budget, Share):
+            return max(_LEAST_BUDGET, int(free_bytes * self.budget.percent / 100))
+        return self.budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +178,14 @@ def _override(settings: Settings, section: str, values: Any, *, origin: str) -> 
 
 def _checked(spec: dataclasses.Field[Any], default: Any, value: Any) -> Any:
     """``value`` in the type of ``default`` and inside the range of ``spec``. Raises ValueError."""
-    if spec.metadata.get("size"):
-        converted: Any = parse_size(str(value))
+    if spec.metadata.get("budget"):
+        converted: Any = parse_budget(str(value))
+        if isinstance(converted, Share):
+            if not 0 < converted.percent <= 100:
+                raise ValueError(f"{value!r} is not between 0% and 100%")
+            return converted
+    elif spec.metadata.get("size"):
+        converted = parse_size(str(value))
     elif isinstance(default, str):
         if not isinstance(value, str):
             raise ValueError(f"{value!r} is not text")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from edgerag.config import ModelSettings
+from edgerag.config import MemorySettings, ModelSettings, Share
 from edgerag.errors import EdgeragError
 from edgerag.machine.cpu import read_processor
 from edgerag.machine.memory import available_bytes, total_bytes
@@ -71,6 +71,36 @@ def model_findings(catalog: Catalog, settings: ModelSettings) -> list[Finding]:
         else:
             findings.append(Finding(f"{kind} model", "ok", f"{model.name}, {model.size_bytes / 1e6:.0f} MB"))
     return findings
+
+
+def index_finding() -> Finding:
+    """Which instructions search the index."""
+    from edgerag.index.hnsw.kernel import LIBRARY_FILE, load_kernel
+
+    kernel = load_kernel()
+    if kernel is not None:
+        return Finding("index", "ok", f"searched by the compiled kernel ({kernel.path_name})")
+    why = f"{LIBRARY_FILE.name} does not fit this machine" if LIBRARY_FILE.exists() else "its kernel was not compiled"
+    return Finding(
+        "index",
+        "warning",
+        f"searched by numpy, the same hits but slowly: {why}.",
+        "Install a C compiler, then install edgerag again.",
+    )
+
+
+def budget_finding(settings: MemorySettings, budget_bytes: int, limitation: str) -> Finding:
+    """The ceiling on the memory of the index; ``limitation`` says why it does not hold here, or is empty."""
+    share = f" ({settings.budget} of what is free)" if isinstance(settings.budget, Share) else ""
+    message = f"{budget_bytes / 1e6:.0f} MB{share} for the index"
+    if not limitation:
+        return Finding("memory.budget", "ok", message)
+    return Finding(
+        "memory.budget",
+        "warning",
+        f"{message}, which cannot be kept to here: {limitation}.",
+        "The system may still reclaim what the index holds; nothing else is affected.",
+    )
 
 
 def library_findings(

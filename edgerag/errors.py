@@ -7,6 +7,7 @@
     │   ├── LibraryBusy                   another process is writing to it
     │   ├── LibraryDamaged                a file or block does not match its checksum, or is cut short
     │   ├── LibraryVersionUnknown         written by another version of the program
+    │   │   └── LibraryOutdated           by an older one: opening it for writing brings it up
     │   └── EmbedderMismatch              made with another embedder than the one in use
     ├── ModelError                    4
     │   ├── ModelMissing                  not on this machine
@@ -71,6 +72,10 @@ class LibraryDamaged(LibraryError):
 
 
 class LibraryVersionUnknown(LibraryError):
+    pass
+
+
+class LibraryOutdated(LibraryVersionUnknown):
     pass
 
 

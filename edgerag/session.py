@@ -3,7 +3,7 @@
 Models are loaded when first needed and at most once; :meth:`Session.warm` starts that in the
 background, so that reading the index and loading weights overlap. The library is opened twice for
 reading, once for asking and once for browsing, so that a list of documents never waits for an
-answer; ingest opens its own writer.
+answer; ingest opens its own writer. All of them share one ceiling on the memory of the index.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from edgerag.config import LibrarySettings, Settings
-from edgerag.errors import EmbedderMismatch, LibraryMissing, UsageError
+from edgerag.errors import EmbedderMismatch, LibraryMissing, LibraryOutdated, StorageFull, UsageError
 from edgerag.locations import Locations, is_there, user_path
 from edgerag.types import (
     AskEvent,
@@ -26,18 +26,23 @@ from edgerag.types import (
     Document,
     Embedder,
     EmbedderIdentity,
+    Filter,
     Finding,
     Generator,
     IngestEvent,
     LibraryStatus,
+    MergeProgress,
+    MergeReport,
     ModelFile,
     ParsedDocument,
     SearchResult,
+    SegmentBlocks,
     Turn,
 )
 
 if TYPE_CHECKING:
     from edgerag.engine.catalog import Catalog, CatalogEntry
+    from edgerag.index.hnsw.residency import Residency
     from edgerag.index.library import Library
 
 T = TypeVar("T")
@@ -112,13 +117,24 @@ class Session:
         self._own_models = embedder is None
         self._embedder: Supplier[Embedder] = Supplier(embedder or self._open_embedder)
         self._generator: Supplier[Generator] = Supplier(generator or self._open_generator)
+        self._residency: Supplier[Residency] = Supplier(self._make_residency)
         self._asking = _Reader(self._open_reader)
         self._browsing = _Reader(self._open_reader)
 
     # ------------------------------------------------------------ asking
 
-    def ask(self, question: str, *, history: Sequence[Turn] = (), cancelled: CancelCheck = never) -> Iterator[AskEvent]:
-        """Answers one question; the events come as the stages end. Raises EdgeragError."""
+    def ask(
+        self,
+        question: str,
+        *,
+        history: Sequence[Turn] = (),
+        where: Filter | None = None,
+        cancelled: CancelCheck = never,
+    ) -> Iterator[AskEvent]:
+        """Answers one question from the documents of ``where``; the events come as the stages end.
+
+        Raises EdgeragError.
+        """
         from edgerag.ask.pipeline import ask
         from edgerag.ask.plan import read_question
 
@@ -136,11 +152,12 @@ class Session:
                 retrieval=self.settings.retrieval,
                 generation=self.settings.generation,
                 history=history,
+                where=where,
                 cancelled=cancelled,
             )
 
-    def search(self, query: str, *, limit: int) -> SearchResult:
-        """The best hits for a query. Raises EdgeragError."""
+    def search(self, query: str, *, limit: int, where: Filter | None = None) -> SearchResult:
+        """The best hits for a query among the documents of ``where``. Raises EdgeragError."""
         from edgerag.ask.pipeline import search
         from edgerag.ask.plan import read_question
 
@@ -149,7 +166,12 @@ class Session:
             self._check_embedder(library.identity)
             self._embedder.start()
             return search(
-                query, library=library, embedder=self._embedder, settings=self.settings.retrieval, limit=limit
+                query,
+                library=library,
+                embedder=self._embedder,
+                settings=self.settings.retrieval,
+                limit=limit,
+                where=where,
             )
 
     def warm(self) -> None:
@@ -159,10 +181,18 @@ class Session:
 
     # ------------------------------------------------------------ the library
 
-    def ingest(self, paths: Sequence[Path], *, cancelled: CancelCheck = never) -> Iterator[IngestEvent]:
-        """Reads documents into the library, making it if there is none. Raises EdgeragError."""
+    def ingest(
+        self, paths: Sequence[Path], *, tags: Sequence[str] = (), cancelled: CancelCheck = never
+    ) -> Iterator[IngestEvent]:
+        """Reads documents into the library, making it if there is none, and gives them ``tags``.
+
+        Raises EdgeragError.
+        """
         from edgerag.index.library import open_library
+        from edgerag.index.tags import normal_tag
         from edgerag.ingest.pipeline import ingest
+
+        names = [normal_tag(tag) for tag in tags]
 
         for path in paths:
             if not is_there(path):
@@ -170,7 +200,7 @@ class Session:
         with open_library(
             self._library_folder,
             mode="write",
-            budget_bytes=self.settings.memory.budget,
+            residency=self._residency(),
             identity=self._embedder_identity(),
         ) as library:
             yield from ingest(
@@ -179,6 +209,7 @@ class Session:
                 embedder=self._embedder,
                 settings=self.settings.ingest,
                 chunks=self.settings.chunks,
+                tags=names,
                 cancelled=cancelled,
             )
 
@@ -187,24 +218,51 @@ class Session:
 
         Raises UsageError when a name fits no document; then nothing is removed.
         """
-        from edgerag.index.library import open_library
+        with self._open_writer() as library:
+            chosen = self._named(library, paths)
+            library.remove_documents([document.id for document in chosen])
+            # Joining what is left can take long: the next ingest does it, or `library compact`.
+            library.seal(merge=False)
+        return chosen
 
-        if not is_there(self._library_folder):
-            raise self._missing()
-        with open_library(self._library_folder, mode="write", budget_bytes=self.settings.memory.budget) as library:
-            documents = library.documents()
-            chosen: dict[int, Document] = {}
-            for path in paths:
-                found = _matching(documents, path)
-                if not found:
-                    raise UsageError(
-                        f"No document {path!r} in library {self.settings.library.name!r}.",
-                        remedy="`edgerag status --files` lists them.",
-                    )
-                chosen.update((document.id, document) for document in found)
-            library.remove_documents(list(chosen))
-            library.seal()
+    def tag(self, paths: Sequence[str], *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> list[Document]:
+        """Gives tags to documents and takes tags from them, named as for :meth:`remove`.
+
+        Gives the documents as they are then. Raises UsageError when a name fits no document, or for what can be
+        no tag; then nothing is changed.
+        """
+        from edgerag.index.tags import normal_tag
+
+        added, removed = [normal_tag(tag) for tag in add], [normal_tag(tag) for tag in remove]
+        with self._open_writer() as library:
+            ids = [document.id for document in self._named(library, paths)]
+            library.tag_documents(ids, added)
+            library.untag_documents(ids, removed)
+            return [library.document(document_id) for document_id in ids]
+
+    def _named(self, library: Library, names: Sequence[str]) -> list[Document]:
+        """The documents of those names, each once. Raises UsageError for a name that fits none."""
+        documents = library.documents()
+        chosen: dict[int, Document] = {}
+        for name in names:
+            found = _matching(documents, name)
+            if not found:
+                raise UsageError(
+                    f"No document {name!r} in library {self.settings.library.name!r}.",
+                    remedy="`edgerag status --files` lists them.",
+                )
+            chosen.update((document.id, document) for document in found)
         return list(chosen.values())
+
+    def compact_library(
+        self, *, progress: Callable[[MergeProgress], None], cancelled: CancelCheck = never
+    ) -> MergeReport:
+        """Joins the segments of the index into as few as the free memory allows. Readers go on meanwhile.
+
+        Raises EdgeragError.
+        """
+        with self._open_writer() as library:
+            return library.compact(progress=progress, cancelled=cancelled)
 
     def making_hint(self) -> str:
         """How the library in use is made."""
@@ -232,7 +290,13 @@ class Session:
         except LibraryMissing:
             return None
 
+    def library_blocks(self) -> list[SegmentBlocks]:
+        """The blocks of the index and how this process uses them. Raises LibraryMissing, LibraryDamaged."""
+        with self._browsing.use() as library:
+            return library.blocks()
+
     def verify_library(self) -> list[Finding]:
+        """Checks the database, every block, and their agreement. Raises LibraryMissing."""
         with self._browsing.use() as library:
             return library.verify()
 
@@ -266,6 +330,8 @@ class Session:
             *doctor.machine_findings(self.settings.machine.threads),
             *doctor.engine_findings(),
             *doctor.model_findings(self.catalog, self.settings.models),
+            doctor.index_finding(),
+            doctor.budget_finding(self.settings.memory, self._residency().budget_bytes, self._residency().limitation),
             *doctor.library_findings(self.library_status, self._check_embedder_of_library),
         ]
 
@@ -326,7 +392,34 @@ class Session:
 
         if not is_there(self._library_folder):
             raise self._missing()
-        return open_library(self._library_folder, mode="read", budget_bytes=self.settings.memory.budget)
+        try:
+            return open_library(self._library_folder, mode="read", residency=self._residency())
+        except LibraryOutdated as outdated:
+            # Nobody should have to know that it was written by an older program: opening it for writing brings it up.
+            try:
+                self._open_writer().close()
+            except StorageFull:
+                raise outdated from None
+            return open_library(self._library_folder, mode="read", residency=self._residency())
+
+    def _open_writer(self) -> Library:
+        """Opens a library that is there for writing."""
+        from edgerag.index.library import open_library
+
+        if not is_there(self._library_folder):
+            raise self._missing()
+        return open_library(self._library_folder, mode="write", residency=self._residency())
+
+    def _make_residency(self) -> Residency:
+        from edgerag.index.hnsw.residency import Residency
+
+        return Residency(self.budget_bytes())
+
+    def budget_bytes(self) -> int:
+        """``memory.budget`` in bytes, as of now where it is a share of the free memory."""
+        from edgerag.machine.memory import available_bytes
+
+        return self.settings.memory.budget_bytes(available_bytes())
 
     def _missing(self) -> LibraryMissing:
         return LibraryMissing(

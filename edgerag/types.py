@@ -88,6 +88,7 @@ class Document:
     chunk_count: int
     pending_count: int  # chunks that have no vector yet
     warnings: tuple[str, ...]
+    tags: tuple[str, ...] = ()  # in alphabetical order
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,16 @@ class StoredChunk:
 
 
 # ---------------------------------------------------------------- asking
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which documents a search may look into. A document must match one entry of every kind that has
+    entries; a kind without entries asks nothing."""
+
+    document_ids: tuple[int, ...] = ()
+    paths: tuple[str, ...] = ()  # absolute; the document itself, or a folder above it
+    tags: tuple[str, ...] = ()  # as the library keeps them
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +315,7 @@ class IngestDone:
     chunks_embedded: int
     seconds: float
     interrupted: bool
+    notes: tuple[str, ...] = ()  # what the user should know of the index itself, in sentences
 
     def count(self, outcome: Outcome) -> int:
         return sum(1 for report in self.reports if report.outcome == outcome)
@@ -333,6 +345,52 @@ class SegmentStatus:
     size_bytes: int
     block_count: int
     resident_bytes: int  # of this process
+    walk: str  # how it is searched: "exact scan", "1-bit codes", ...
+
+
+@dataclass(frozen=True, slots=True)
+class BlockHeat:
+    """One block of a segment file, and how it was used since this process mapped it."""
+
+    number: int  # in the file, from 0
+    kind: str  # the section whose rows it holds: "labels", "links", "vectors", ...
+    size_bytes: int
+    resident_bytes: int  # mapped in this process
+    cached_bytes: int  # held by the system's page cache, whoever read it
+    hits: int
+    idle_s: float | None  # seconds since the last use, or since it was mapped; None where that is not known
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentBlocks:
+    """The blocks of one segment file, in the order of the file."""
+
+    name: str
+    blocks: tuple[BlockHeat, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeProgress:
+    """How far the making of segments is."""
+
+    stage: Literal["reading", "linking", "writing"]  # of the segment under construction
+    done_rows: int
+    all_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class MergeReport:
+    """What a seal or a compaction did. ``cancelled``: it stopped early, and what it had finished stays."""
+
+    segments_before: int
+    segments_after: int
+    bytes_before: int  # of the segment files
+    bytes_after: int
+    rows_written: int  # into new segments
+    rows_dropped: int  # vectors of removed chunks that are in no file any more
+    damaged: tuple[str, ...]  # segments that were left as they are because they cannot be read, in sentences
+    notes: tuple[str, ...]  # what was not done and why, in sentences
+    cancelled: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,6 +406,8 @@ class LibraryStatus:
     budget_bytes: int
     resident_bytes: int
     segments: tuple[SegmentStatus, ...]
+    unsealed_count: int = 0  # vectors in the database, not yet in a segment
+    limitation: str = ""  # why the budget cannot be enforced here; empty where it is
 
 
 # ---------------------------------------------------------------- seams

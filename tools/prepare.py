@@ -174,7 +174,8 @@ def works(code: str, python: Path = PYTHON) -> bool:
 
 
 def stamp(*, dev: bool) -> str:
-    made_from = (CHECKOUT / "pyproject.toml").read_bytes() + Path(__file__).read_bytes()
+    sources = ("pyproject.toml", "hatch_build.py", "edgerag/index/hnsw/kernel.c", "tools/prepare.py")
+    made_from = b"".join((CHECKOUT / source).read_bytes() for source in sources)
     # Its scripts name their interpreter by path: a .venv that was moved is installed into again.
     return f"{hashlib.sha256(made_from).hexdigest()} {sys.version} {VENV} dev={dev}\n"
 

@@ -32,6 +32,7 @@ from edgerag.types import (
     AskEvent,
     CancelCheck,
     Embedder,
+    Filter,
     Generated,
     Generator,
     HitsFound,
@@ -68,14 +69,25 @@ def search(
     embedder: Callable[[], Embedder],
     settings: RetrievalSettings,
     limit: int,
+    where: Filter | None = None,
 ) -> SearchResult:
-    """The ``limit`` best hits. Raises UsageError for an empty query, LibraryError."""
+    """The ``limit`` best hits among the documents of ``where``.
+
+    Raises UsageError for an empty query or a filter that fits nothing, LibraryError.
+    """
     question = read_question(query)
     _refuse_empty(library)
+    where = None if where is None else library.check_filter(where)
     settings = dataclasses.replace(settings, candidate_count=max(settings.candidate_count, limit))
     plan = make_plan(question.text, settings=settings, languages=library.identity.languages, terms=library.query_terms)
     ranked = rank(
-        plan, library=library, embedder=embedder, settings=settings, stopwatch=Stopwatch(), cancelled=lambda: False
+        plan,
+        library=library,
+        embedder=embedder,
+        settings=settings,
+        stopwatch=Stopwatch(),
+        cancelled=lambda: False,
+        where=where,
     )
     return SearchResult(ranked.hits[:limit], ranked.notes)
 
@@ -89,13 +101,14 @@ def ask(
     retrieval: RetrievalSettings,
     generation: GenerationSettings,
     history: Sequence[Turn] = (),
+    where: Filter | None = None,
     cancelled: CancelCheck,
 ) -> Iterator[AskEvent]:
-    """Answers ``question`` from ``library``.
+    """Answers ``question`` from the documents of ``library`` that ``where`` lets through.
 
     The suppliers are called only when needed, and in another thread, so that they may wait for a
     model to load. Without an embedder words alone are searched; without a chat model the sources
-    are the answer. Raises UsageError for an empty question and LibraryError.
+    are the answer. Raises UsageError for an empty question and for a filter that fits nothing, and LibraryError.
     """
     asking = _Asking(
         question,
@@ -105,6 +118,7 @@ def ask(
         retrieval=retrieval,
         generation=generation,
         history=history,
+        where=where,
         cancelled=cancelled,
     )
     try:
@@ -127,6 +141,7 @@ class _Asking:
         retrieval: RetrievalSettings,
         generation: GenerationSettings,
         history: Sequence[Turn],
+        where: Filter | None,
         cancelled: CancelCheck,
     ) -> None:
         self._stopwatch = Stopwatch()
@@ -138,6 +153,7 @@ class _Asking:
         self._retrieval = retrieval
         self._generation = generation
         self._history = history
+        self._where = where
         self._cancelled = cancelled
         self._text: list[str] = []
         self._notes: list[str] = []
@@ -201,6 +217,8 @@ class _Asking:
     def _plan(self) -> Plan:
         with self._stopwatch.measure("plan"):
             _refuse_empty(self._library)
+            if self._where is not None:
+                self._where = self._library.check_filter(self._where)
             languages = self._library.identity.languages
             plan = make_plan(
                 self._question.text,
@@ -228,6 +246,7 @@ class _Asking:
             settings=self._retrieval,
             stopwatch=self._stopwatch,
             cancelled=self._cancelled,
+            where=self._where,
         )
         self._notes.extend(ranked.notes)
         return ranked

@@ -11,7 +11,7 @@ from edgerag.ask.fuse import fuse
 from edgerag.ask.retrieve import retrieve
 from edgerag.config import RetrievalSettings
 from edgerag.telemetry.stopwatch import Stopwatch
-from edgerag.types import CancelCheck, Embedder, Hit, Plan
+from edgerag.types import CancelCheck, Embedder, Filter, Hit, Plan
 
 if TYPE_CHECKING:
     from edgerag.index.library import Library
@@ -38,9 +38,10 @@ def rank(
     settings: RetrievalSettings,
     stopwatch: Stopwatch,
     cancelled: CancelCheck,
+    where: Filter | None = None,
 ) -> Ranked:
     """Searches as planned. Raises Cancelled, LibraryError."""
-    found = retrieve(plan, library=library, embedder=embedder, stopwatch=stopwatch, cancelled=cancelled)
+    found = retrieve(plan, library=library, embedder=embedder, stopwatch=stopwatch, cancelled=cancelled, where=where)
     with stopwatch.measure("fuse"):
         ids = list(dict.fromkeys(hit.chunk_id for hit in (*found.keyword, *found.vector)))
         # A chunk that went away between the two look-ups is left out by the library.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from edgerag.ask.waiting import start, wait
 from edgerag.errors import EmbedderMismatch, ModelError
 from edgerag.telemetry.stopwatch import Stopwatch
-from edgerag.types import CancelCheck, Embedder, LegHit, Plan
+from edgerag.types import CancelCheck, Embedder, Filter, LegHit, Plan
 
 if TYPE_CHECKING:
     from edgerag.index.library import Library
@@ -39,13 +39,17 @@ def retrieve(
     embedder: Callable[[], Embedder],
     stopwatch: Stopwatch,
     cancelled: CancelCheck,
+    where: Filter | None = None,
 ) -> Retrieved:
-    """Runs the legs that the plan gives a weight. Raises Cancelled, LibraryError."""
+    """Runs the legs that the plan gives a weight, both among the documents of ``where`` (as check_filter gave it).
+
+    Raises Cancelled, LibraryError.
+    """
     future: Future[Embedder] | None = None
     if plan.vector_weight > 0:
         future = start(embedder, name="embedder-supplier")
     with stopwatch.measure("keyword"):
-        keyword = library.search_keywords(plan.question, limit=plan.candidate_count)
+        keyword = library.search_keywords(plan.question, limit=plan.candidate_count, where=where)
     if future is None:
         return Retrieved(tuple(keyword), (), ())
     try:
@@ -54,7 +58,7 @@ def retrieve(
     except (ModelError, EmbedderMismatch) as error:
         return Retrieved(tuple(keyword), (), (f"Searched by words only: {error}",))
     with stopwatch.measure("vector"):
-        vector = library.search_vectors(query, limit=plan.candidate_count, ef_search=plan.ef_search)
+        vector = library.search_vectors(query, limit=plan.candidate_count, ef_search=plan.ef_search, where=where)
     return Retrieved(tuple(keyword), tuple(vector), ())
 
 

@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgerag.errors import LibraryDamaged, UsageError
+from edgerag.index import filters
 
 if TYPE_CHECKING:
-    from edgerag.types import Vectors
+    from edgerag.types import Filter, Vectors
 
 # Vectors read from the table at a time: 1.5 MB at 384 dimensions.
 _BATCH = 1024
+_PAIR = "(2,)i8"  # two numbers in a row of an array
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +48,13 @@ def segments(db: sqlite3.Connection) -> list[SegmentEntry]:
 
 
 def generation(db: sqlite3.Connection) -> int:
-    """A number that changes whenever a segment or a tombstone comes or goes."""
+    """A number that changes whenever a segment, a tombstone or a tag comes or goes."""
     row = db.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()
     return 0 if row is None else int(row[0])
 
 
-def _changed(db: sqlite3.Connection) -> None:
+def changed(db: sqlite3.Connection) -> None:
+    """Gives the catalogue a new generation, so that readers look again."""
     db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('generation', ?)", (str(generation(db) + 1),))
 
 
@@ -63,7 +66,15 @@ def bury(db: sqlite3.Connection, chunk_ids: Sequence[int]) -> None:
         ((chunk_id,) for chunk_id in chunk_ids),
     )
     if cursor.rowcount > 0:
-        _changed(db)
+        changed(db)
+
+
+def bury_rows(db: sqlite3.Connection, segment_id: int, rows: NDArray[np.int64]) -> None:
+    """Marks rows of a segment dead whose chunks have moved to another one."""
+    db.executemany(
+        "INSERT INTO tombstones (segment_id, segment_row) VALUES (?, ?)", ((segment_id, int(row)) for row in rows)
+    )
+    changed(db)
 
 
 def stray_states(db: sqlite3.Connection) -> int:
@@ -88,20 +99,20 @@ def next_segment_id(db: sqlite3.Connection) -> int:
 
 def add_segment(
     db: sqlite3.Connection, *, file: str, size_bytes: int, block_count: int, chunk_ids: NDArray[np.int64]
-) -> None:
-    """Makes a segment visible and moves its chunks there; row i holds the vector of ``chunk_ids[i]``."""
+) -> int:
+    """Makes a segment visible and moves its chunks there; row i holds the vector of ``chunk_ids[i]``. Its id."""
     cursor = db.execute(
         "INSERT INTO segments (file, row_count, size_bytes, block_count) VALUES (?, ?, ?, ?)",
         (file, len(chunk_ids), size_bytes, block_count),
     )
     segment_id = int(cursor.lastrowid or 0)
-    ids = chunk_ids.tolist()
     db.executemany(
         "UPDATE chunks SET state = 2, segment_id = ?, segment_row = ? WHERE id = ?",
-        ((segment_id, row, chunk_id) for row, chunk_id in enumerate(ids)),
+        ((segment_id, row, int(chunk_id)) for row, chunk_id in enumerate(chunk_ids)),
     )
-    db.executemany("DELETE FROM vectors WHERE chunk_id = ?", ((chunk_id,) for chunk_id in ids))
-    _changed(db)
+    db.executemany("DELETE FROM vectors WHERE chunk_id = ?", ((int(chunk_id),) for chunk_id in chunk_ids))
+    changed(db)
+    return segment_id
 
 
 def remove_segments(db: sqlite3.Connection, segment_ids: Sequence[int]) -> None:
@@ -109,7 +120,7 @@ def remove_segments(db: sqlite3.Connection, segment_ids: Sequence[int]) -> None:
     for segment_id in segment_ids:
         db.execute("DELETE FROM tombstones WHERE segment_id = ?", (segment_id,))
         db.execute("DELETE FROM segments WHERE id = ?", (segment_id,))
-    _changed(db)
+    changed(db)
 
 
 def put_vectors(db: sqlite3.Connection, chunk_ids: Sequence[int], vectors: Vectors) -> None:
@@ -120,18 +131,33 @@ def put_vectors(db: sqlite3.Connection, chunk_ids: Sequence[int], vectors: Vecto
         db.execute("INSERT INTO vectors (chunk_id, vector) VALUES (?, ?)", (chunk_id, vector.tobytes()))
 
 
+def unsealed_count(db: sqlite3.Connection) -> int:
+    """Vectors in the table; cheap enough to be asked after every batch."""
+    return int(db.execute("SELECT count(*) FROM chunks WHERE state = 1").fetchone()[0])
+
+
 def unsealed_ids(db: sqlite3.Connection) -> NDArray[np.int64]:
     """Ids of the chunks whose vector is in the table, ascending."""
-    rows = db.execute("SELECT chunk_id FROM vectors ORDER BY chunk_id")
+    rows = db.execute("SELECT id FROM chunks WHERE state = 1 ORDER BY id")
     return np.fromiter((row[0] for row in rows), dtype=np.int64)
 
 
 def unsealed_vectors(
-    db: sqlite3.Connection, *, dimension: int, first: int = 0, last: int = 2**63 - 1
+    db: sqlite3.Connection, *, dimension: int, first: int = 0, last: int = 2**63 - 1, where: Filter | None = None
 ) -> Iterator[tuple[NDArray[np.int64], Vectors]]:
-    """(chunk ids, vectors) in batches, by ascending id, of the ids from ``first`` to ``last``."""
+    """(chunk ids, vectors) in batches, by ascending id: of the ids from ``first`` to ``last``, of the documents
+    that match ``where``."""
+    chosen, parameters = "", tuple[object, ...]()
+    if where is not None:
+        documents = filters.matching(where)
+        # CROSS JOIN keeps the order of the loops: there are few vectors here, and many chunks in a library.
+        chosen = f" CROSS JOIN chunks c ON c.id = v.chunk_id AND c.document_id IN ({documents.select})"
+        parameters = documents.parameters
+    # The text put into the statement is fixed; what the user gave is in the parameters.
     cursor = db.execute(
-        "SELECT chunk_id, vector FROM vectors WHERE chunk_id BETWEEN ? AND ? ORDER BY chunk_id", (first, last)
+        f"SELECT v.chunk_id, v.vector FROM vectors v{chosen}"  # noqa: S608
+        " WHERE v.chunk_id BETWEEN ? AND ? ORDER BY v.chunk_id",
+        (*parameters, first, last),
     )
     while rows := cursor.fetchmany(_BATCH):
         if any(len(row[1]) != 4 * dimension for row in rows):
@@ -144,6 +170,7 @@ def unsealed_vectors(
 
 def placements(db: sqlite3.Connection, segment_id: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """(rows, chunk ids) that the catalogue holds for a segment, by row."""
-    rows = db.execute("SELECT segment_row, id FROM chunks WHERE segment_id = ? ORDER BY segment_row", (segment_id,))
-    pairs = np.array(rows.fetchall(), dtype=np.int64).reshape(-1, 2)
+    rows = db.execute("SELECT segment_row, id FROM chunks WHERE segment_id = ?", (segment_id,))
+    pairs: NDArray[np.int64] = np.fromiter(rows, dtype=_PAIR)
+    pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
     return pairs[:, 0], pairs[:, 1]

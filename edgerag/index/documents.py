@@ -25,7 +25,8 @@ _COLUMNS = """
         json_array_length(d.pages),
         (SELECT count(*) FROM chunks c WHERE c.document_id = d.id),
         (SELECT count(*) FROM chunks c WHERE c.document_id = d.id AND c.state = 0),
-        d.warnings
+        d.warnings,
+        (SELECT json_group_array(tag) FROM (SELECT tag FROM document_tags WHERE document_id = d.id ORDER BY tag))
     FROM documents d
 """
 
@@ -75,8 +76,8 @@ def document_by_path(db: sqlite3.Connection, path: str) -> Document | None:
 
 
 def _document(row: tuple[Any, ...]) -> Document:
-    *facts, warnings = row
-    facts.append(tuple(stored_json(warnings)))
+    *facts, warnings, tags = row
+    facts += [tuple(stored_json(warnings)), tuple(stored_json(tags))]
     return Document(*facts)
 
 
@@ -177,11 +178,11 @@ def delete_document(db: sqlite3.Connection, document_id: int) -> bool:
     return db.execute("DELETE FROM documents WHERE id = ?", (document_id,)).rowcount == 1
 
 
-def write_failure(db: sqlite3.Connection, path: str, *, root: str, reason: str, size_bytes: int, mtime_ns: int) -> None:
+def write_failure(db: sqlite3.Connection, path: str, *, reason: str, size_bytes: int, mtime_ns: int) -> None:
     db.execute(
-        "INSERT OR REPLACE INTO failures (path, root, reason, size_bytes, mtime_ns)"
-        " VALUES (CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, ?)",
-        (sql_text(path), sql_text(root), sql_text(reason), size_bytes, mtime_ns),
+        "INSERT OR REPLACE INTO failures (path, reason, size_bytes, mtime_ns)"
+        " VALUES (CAST(? AS TEXT), CAST(? AS TEXT), ?, ?)",
+        (sql_text(path), sql_text(reason), size_bytes, mtime_ns),
     )
 
 

@@ -13,8 +13,9 @@ from edgerag.index.hnsw.residency import Residency
 from edgerag.index.hnsw.search import Segment
 from edgerag.index.segments import FOLDER_NAME, OpenSegment
 from edgerag.index.store import Store
-from edgerag.types import EmbedderIdentity, Finding, LibraryStatus, SegmentStatus
+from edgerag.types import EmbedderIdentity, Finding, LibraryStatus, SegmentBlocks, SegmentStatus
 
+_BATCH = 4_096  # rows read at a time
 _RESTORE = "Restore the library folder from a copy, or delete it and ingest again."
 
 
@@ -24,6 +25,7 @@ def status(
     with store.reading() as db:
         document_count = len(documents.all_ids(db))
         chunk_count, pending_count = chunks.chunk_count(db), chunks.pending_count(db)
+        unsealed_count = catalogue.unsealed_count(db)
     segments = tuple(
         SegmentStatus(
             name=each.entry.file,
@@ -32,6 +34,7 @@ def status(
             size_bytes=each.entry.size_bytes,
             block_count=each.entry.block_count,
             resident_bytes=residency.file_resident_bytes(each.segment.blocks),
+            walk=each.segment.walk_name,
         )
         for each in opened
     )
@@ -47,7 +50,13 @@ def status(
         budget_bytes=residency.budget_bytes,
         resident_bytes=sum(segment.resident_bytes for segment in segments),
         segments=segments,
+        unsealed_count=unsealed_count,
+        limitation=residency.limitation,
     )
+
+
+def segment_blocks(opened: list[OpenSegment]) -> list[SegmentBlocks]:
+    return [SegmentBlocks(each.entry.file, tuple(each.segment.block_heat())) for each in opened]
 
 
 def _size_bytes(folder: Path) -> int:
@@ -105,7 +114,7 @@ def _verify_segment(
     """None if the segment was merged away meanwhile."""
     name = f"segment {entry.file}"
     try:
-        segment = Segment(path, identity=identity, residency=residency)
+        segment = Segment(path, identity=identity, residency=residency, searched=False)
     except FileNotFoundError:
         with store.reading() as db:
             if all(entry.id != listed.id for listed in catalogue.segments(db)):
@@ -135,6 +144,10 @@ def _disagreements(segment: Segment, entry: SegmentEntry, store: Store) -> list[
         faults.append("its size is not what the catalogue says")
     elif not np.array_equal(np.sort(np.concatenate([rows, dead])), np.arange(entry.row_count)):
         faults.append("its live and removed rows do not make up the whole")
-    elif not np.array_equal(segment.labels(rows), chunk_ids):
+    elif not all(
+        # In batches, because labels are read together with the vectors that they stand beside.
+        np.array_equal(segment.labels(rows[start : start + _BATCH]), chunk_ids[start : start + _BATCH])
+        for start in range(0, len(rows), _BATCH)
+    ):
         faults.append("its rows belong to other chunks than the catalogue says")
     return faults

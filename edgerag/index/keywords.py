@@ -6,8 +6,8 @@ import math
 import sqlite3
 from collections.abc import Sequence
 
-from edgerag.index import analyze
-from edgerag.types import LegHit
+from edgerag.index import analyze, filters
+from edgerag.types import Filter, LegHit
 
 # Weights of title, headings, body in BM25. A title says what the whole document is about, and stands
 # in each of its chunks.
@@ -15,15 +15,22 @@ _COLUMN_WEIGHTS = (1.5, 1.5, 1.0)
 _BATCH = 500
 
 
-def search(db: sqlite3.Connection, query: str, *, limit: int) -> list[LegHit]:
-    """The best chunks by BM25, higher is better; equal scores by id."""
+def search(db: sqlite3.Connection, query: str, *, limit: int, where: Filter | None = None) -> list[LegHit]:
+    """The best chunks by BM25, higher is better; equal scores by id. Rarity is that of the whole library."""
     terms = analyze.query_terms(query)
     if not terms or limit < 1:
         return []
+    chosen, parameters = "", tuple[object, ...]()
+    if where is not None:
+        documents = filters.matching(where)
+        # CROSS JOIN keeps the order of the loops: the other way round every chunk would run the MATCH anew.
+        chosen = f" CROSS JOIN chunks c ON c.id = chunk_words.rowid AND c.document_id IN ({documents.select})"
+        parameters = documents.parameters
+    # The text put into the statement is fixed; what the user gave is in the parameters.
     rows = db.execute(
-        "SELECT rowid, bm25(chunk_words, ?, ?, ?) AS score FROM chunk_words WHERE chunk_words MATCH ?"
-        " ORDER BY score, rowid LIMIT ?",
-        (*_COLUMN_WEIGHTS, analyze.match_expression(terms), limit),
+        f"SELECT chunk_words.rowid, bm25(chunk_words, ?, ?, ?) AS score FROM chunk_words{chosen}"  # noqa: S608
+        " WHERE chunk_words MATCH ? ORDER BY score, chunk_words.rowid LIMIT ?",
+        (*_COLUMN_WEIGHTS, *parameters, analyze.match_expression(terms), limit),
     )
     return [LegHit(chunk_id, -score) for chunk_id, score in rows]
 

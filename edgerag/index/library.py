@@ -10,7 +10,6 @@ Many readers and one writer work at the same time; a reader sees what was commit
 from __future__ import annotations
 
 import contextlib
-import json
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,34 +18,45 @@ from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
 import numpy as np
 
-from edgerag.errors import EmbedderMismatch, LibraryDamaged, LibraryMissing, UsageError
-from edgerag.index import analyze, catalogue, documents, health, keywords
+from edgerag.errors import LibraryMissing, UsageError
+from edgerag.index import analyze, catalogue, documents, filters, health, keywords
 from edgerag.index import chunks as chunk_rows
+from edgerag.index import tags as document_tags
+from edgerag.index.construction import Workshop
 from edgerag.index.documents import Failure, FileFacts
 from edgerag.index.hnsw import format as layout
-from edgerag.index.hnsw.kernel import exact_similarities
+from edgerag.index.hnsw.reference import fixed_products
 from edgerag.index.hnsw.residency import Residency
+from edgerag.index.hnsw.search import widened
+from edgerag.index.identity import check_identity, read_identity, write_identity
 from edgerag.index.lock import WriterLock
+from edgerag.index.sealing import Sealer
 from edgerag.index.segments import (
     FOLDER_NAME,
+    Flags,
     OpenSegment,
     SealSettings,
     SegmentGone,
     SegmentSet,
     delete_unlisted,
     make_folders,
-    seal,
+    refuse_cut,
     sync_folder,
 )
 from edgerag.index.store import Store, translated
 from edgerag.types import (
+    CancelCheck,
     Chunk,
     Document,
     EmbedderIdentity,
+    Filter,
     Finding,
     LegHit,
     LibraryStatus,
+    MergeProgress,
+    MergeReport,
     ParsedDocument,
+    SegmentBlocks,
     StoredChunk,
 )
 
@@ -65,11 +75,13 @@ def open_library(
     folder: Path,
     *,
     mode: Literal["read", "write"],
-    budget_bytes: int,
+    residency: Residency,
     identity: EmbedderIdentity | None = None,
     seal_settings: SealSettings | None = None,
 ) -> Library:
     """Opens the library in ``folder``; write mode makes it if it is missing (``identity`` is needed then).
+
+    ``residency`` bounds the memory of all libraries that it is given to, together.
 
     Raises LibraryMissing, LibraryBusy, LibraryDamaged, LibraryVersionUnknown, EmbedderMismatch, StorageFull,
     LibraryError where a new one would lie around a ``segments`` folder of the user's own.
@@ -85,21 +97,21 @@ def open_library(
             stack.callback(lock.close)
         store = Store(folder, mode=mode)
         stack.callback(store.close)
-        stored = _read_identity(store)
+        stored = read_identity(store)
         if stored is None:
             if mode == "read" or identity is None:
                 raise _missing(folder)
-            _write_identity(store, identity)
+            write_identity(store, identity)
             with translated(folder):
                 sync_folder(folder)
             stored = identity
-        _check_identity(folder, stored, identity)
+        check_identity(folder, stored, identity)
         if mode == "write":
             with translated(folder):
                 (folder / FOLDER_NAME).mkdir(exist_ok=True)
             delete_unlisted(folder / FOLDER_NAME, store)
         library = Library(
-            folder, store, stored, lock=lock, budget_bytes=budget_bytes, seal_settings=seal_settings or SealSettings()
+            folder, store, stored, lock=lock, residency=residency, seal_settings=seal_settings or SealSettings()
         )
         stack.pop_all()
         return library
@@ -107,47 +119,6 @@ def open_library(
 
 def _missing(folder: Path) -> LibraryMissing:
     return LibraryMissing(f"There is no library in {folder}.", remedy="Make one: edgerag ingest FOLDER")
-
-
-def _read_identity(store: Store) -> EmbedderIdentity | None:
-    with store.reading() as db:
-        row = db.execute("SELECT value FROM meta WHERE key = 'embedder'").fetchone()
-    if row is None:
-        return None
-    try:
-        value = json.loads(row[0])
-        return EmbedderIdentity(
-            name=str(value["name"]),
-            weights_sha256=str(value["weights_sha256"]),
-            dimension=int(value["dimension"]),
-            languages=tuple(map(str, value["languages"])),
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise LibraryDamaged(f"{store.path} does not say which embedder it was made with: {error}.") from error
-
-
-def _write_identity(store: Store, identity: EmbedderIdentity) -> None:
-    if identity.dimension < 1:
-        raise UsageError(f"The embedder {identity.name!r} says it has {identity.dimension} dimensions.")
-    value = {
-        "name": identity.name,
-        "weights_sha256": identity.weights_sha256,
-        "dimension": identity.dimension,
-        "languages": identity.languages,
-    }
-    with store.writing() as db:
-        db.execute("INSERT INTO meta (key, value) VALUES ('embedder', ?)", (json.dumps(value),))
-
-
-def _check_identity(folder: Path, stored: EmbedderIdentity, given: EmbedderIdentity | None) -> None:
-    # The weights decide: a renamed model file, or another quantisation of it, gives the same vectors.
-    if given is None or (stored.weights_sha256, stored.dimension) == (given.weights_sha256, given.dimension):
-        return
-    raise EmbedderMismatch(
-        f"The library in {folder} was made with the embedder {stored.name!r} ({stored.dimension} dimensions),"
-        f" not with {given.name!r} ({given.dimension} dimensions).",
-        remedy=f"Use {stored.name!r}, or ingest into another library (--library NAME).",
-    )
 
 
 class Library:
@@ -160,7 +131,7 @@ class Library:
         identity: EmbedderIdentity,
         *,
         lock: WriterLock | None,
-        budget_bytes: int,
+        residency: Residency,
         seal_settings: SealSettings,
     ) -> None:
         self._folder = folder
@@ -168,7 +139,7 @@ class Library:
         self._identity = identity
         self._lock = lock
         self._seal_settings = seal_settings
-        self.residency = Residency(budget_bytes)
+        self.residency = residency
         self._segments = SegmentSet(
             folder, identity=identity, residency=self.residency, flat_rows=seal_settings.graph_rows
         )
@@ -231,18 +202,39 @@ class Library:
         content_sha256: str,
         size_bytes: int,
         mtime_ns: int,
+        tags: Sequence[str] = (),
     ) -> int:
         """Stores a document in one transaction, replacing the one of that path; returns its id.
 
         Chunks whose embedding text is unchanged keep id and vector. The text is found by keyword at
-        once. A failure recorded for the path is forgotten.
+        once. ``tags`` are added to those that it has. A failure recorded for the path is forgotten.
         """
         facts = FileFacts(path, root, content_sha256, size_bytes, mtime_ns)
         with self._store.writing() as db:
             document_id = documents.write_document(db, parsed, facts)
             chunk_rows.write_chunks(db, document_id, parsed, chunks)
             documents.delete_failures(db, [path])
+            _add_tags(db, [document_id], tags)
         return document_id
+
+    def tag_documents(self, document_ids: Sequence[int], tags: Sequence[str]) -> None:
+        """Adds tags to documents. Raises UsageError for what can be no tag."""
+        if not document_ids or not tags:
+            return
+        with self._store.writing() as db:
+            _add_tags(db, document_ids, tags)
+
+    def untag_documents(self, document_ids: Sequence[int], tags: Sequence[str]) -> None:
+        """Takes tags from documents. Raises UsageError for what can be no tag."""
+        names = [document_tags.normal_tag(tag) for tag in tags]
+        with self._store.writing() as db:
+            if document_tags.remove_tags(db, document_ids, names):
+                catalogue.changed(db)
+
+    def tags(self) -> list[str]:
+        """Every tag in use, in alphabetical order."""
+        with self._store.reading() as db:
+            return document_tags.known_tags(db)
 
     def touch_document(self, document_id: int, *, size_bytes: int, mtime_ns: int) -> None:
         """Notes that the file was looked at again and its content is the same."""
@@ -258,10 +250,10 @@ class Library:
                 removed += documents.delete_document(db, document_id)
         return removed
 
-    def record_failure(self, path: str, *, root: str, reason: str, size_bytes: int, mtime_ns: int) -> None:
+    def record_failure(self, path: str, *, reason: str, size_bytes: int, mtime_ns: int) -> None:
         """Remembers that a file could not be read, so that it is tried again only when it changed."""
         with self._store.writing() as db:
-            documents.write_failure(db, path, root=root, reason=reason, size_bytes=size_bytes, mtime_ns=mtime_ns)
+            documents.write_failure(db, path, reason=reason, size_bytes=size_bytes, mtime_ns=mtime_ns)
 
     def failures(self) -> list[Failure]:
         with self._store.reading() as db:
@@ -301,22 +293,54 @@ class Library:
         is not pending; then none of them is stored.
         """
         checked = self._checked(vectors, rows=len(chunk_ids))
+        if self._seal_settings.vector_type == "f16":
+            # Rounded now and not when they are sealed, so that sealing changes no score.
+            checked = checked.astype("<f2").astype("<f4")
         with self._store.writing() as db:
             catalogue.put_vectors(db, chunk_ids, checked)
 
-    def seal(self) -> None:
-        """Moves stored vectors into immutable segments and merges small or mostly dead ones.
+    def seal_is_due(self) -> bool:
+        """Whether so many vectors are unsealed that comparing them one by one would soon be felt."""
+        with self._store.reading() as db:
+            return catalogue.unsealed_count(db) >= self._seal_settings.unsealed_rows
 
-        Does nothing when there is nothing to do. Raises StorageFull; then the library is as before.
+    def seal(
+        self,
+        *,
+        merge: bool = True,
+        progress: Callable[[MergeProgress], None] | None = None,
+        cancelled: CancelCheck | None = None,
+    ) -> MergeReport:
+        """Moves stored vectors into immutable segments; with ``merge`` also joins small or mostly dead ones.
+
+        Does nothing when there is nothing to do. Cancelled or stopped by StorageFull, it leaves what it had finished,
+        and the other vectors where they were: found as before, and sealed next time.
         """
-        opened, _ = self._view(_nothing)
-        changed = seal(self._store, opened, folder=self._folder, identity=self._identity, settings=self._seal_settings)
-        if changed:
-            self._view(_nothing)  # lets go of the files that were merged
-            delete_unlisted(self._folder / FOLDER_NAME, self._store)
+        return self._sealer(progress, cancelled).seal(merge=merge)
+
+    def compact(
+        self, *, progress: Callable[[MergeProgress], None] | None = None, cancelled: CancelCheck | None = None
+    ) -> MergeReport:
+        """Writes the segments anew, as few as the free memory allows, without the vectors of removed chunks.
+
+        Cancelled or stopped by StorageFull, it leaves what it had finished.
+        """
+        return self._sealer(progress, cancelled).compact()
+
+    def _sealer(self, progress: Callable[[MergeProgress], None] | None, cancelled: CancelCheck | None) -> Sealer:
+        shop = Workshop(
+            store=self._store,
+            folder=self._folder / FOLDER_NAME,
+            identity=self._identity,
+            residency=self.residency,
+            settings=self._seal_settings,
+            progress=progress or _tell_nobody,
+            cancelled=cancelled or _never,
+        )
+        return Sealer(shop, self._segments)
 
     def _view(self, read: Callable[[sqlite3.Connection], T]) -> tuple[list[OpenSegment], T]:
-        """The open segments and what ``read`` gives, both as of the same commit."""
+        """The open segments and what ``read`` gives after they were opened, both as of the same commit."""
         while True:
             with self._store.reading() as db:
                 try:
@@ -347,13 +371,20 @@ class Library:
 
     # ------------------------------------------------------------ searching
 
-    def search_keywords(self, query: str, *, limit: int) -> list[LegHit]:
-        """The best chunks by BM25, higher is better; equal scores by id."""
+    def check_filter(self, where: Filter) -> Filter:
+        """``where`` as the searches take it. Raises UsageError for one that names what is not there, naming what is."""
         with self._store.reading() as db:
-            return keywords.search(db, query, limit=limit)
+            return filters.checked_filter(db, where)
 
-    def search_vectors(self, vector: Vectors, *, limit: int, ef_search: int) -> list[LegHit]:
-        """The nearest chunks by cosine, sealed or not; equal scores by id.
+    def search_keywords(self, query: str, *, limit: int, where: Filter | None = None) -> list[LegHit]:
+        """The best chunks by BM25 among the documents of ``where``, higher is better; equal scores by id."""
+        with self._store.reading() as db:
+            return keywords.search(db, query, limit=limit, where=where)
+
+    def search_vectors(
+        self, vector: Vectors, *, limit: int, ef_search: int, where: Filter | None = None
+    ) -> list[LegHit]:
+        """The nearest chunks by cosine among the documents of ``where``, sealed or not; equal scores by id.
 
         Raises UsageError for a vector that is not (dim,), finite and of unit length, LibraryDamaged naming
         file and block.
@@ -361,18 +392,24 @@ class Library:
         query = self._checked(vector.reshape(1, -1), rows=1)[0]
         if limit < 1:
             return []
-        opened, hits = self._view(lambda db: self._search_unsealed(db, query, limit=limit))
-        for each in opened:
-            hits += each.segment.search(query, limit=limit, ef_search=ef_search, dead=each.dead)
+        opened, (hits, excluded) = self._view(lambda db: self._search_unsealed(db, query, limit=limit, where=where))
+        for number, each in enumerate(opened):
+            refuse_cut(each.segment)
+            flags = each.dead if excluded is None else excluded[number]
+            ef = widened(ef_search, each.segment.row_count)
+            hits += each.segment.search(query, limit=limit, ef_search=ef, excluded=flags)
         hits.sort(key=lambda hit: (-hit.score, hit.chunk_id))
         return hits[:limit]
 
-    def _search_unsealed(self, db: sqlite3.Connection, query: Vectors, *, limit: int) -> list[LegHit]:
+    def _search_unsealed(
+        self, db: sqlite3.Connection, query: Vectors, *, limit: int, where: Filter | None
+    ) -> tuple[list[LegHit], list[Flags] | None]:
+        """The hits among the unsealed vectors; and of each segment the rows that ``where`` keeps out."""
         hits: list[LegHit] = []
-        for ids, stored in catalogue.unsealed_vectors(db, dimension=self._identity.dimension):
-            scores = exact_similarities(stored, query)
+        for ids, stored in catalogue.unsealed_vectors(db, dimension=self._identity.dimension, where=where):
+            scores = fixed_products(stored, query)
             hits += [LegHit(int(ids[i]), float(scores[i])) for i in np.lexsort((ids, -scores))[:limit]]
-        return hits
+        return hits, None if where is None else self._segments.excluded(db, where)
 
     def keyword_coverage(self, query: str, chunk_ids: Sequence[int]) -> dict[int, float]:
         """For each chunk the share (0..1) of the query's content terms that stand in it, by rarity."""
@@ -389,6 +426,11 @@ class Library:
         opened, _ = self._view(_nothing)
         return health.status(self._folder, self._store, self._identity, opened, self.residency)
 
+    def blocks(self) -> list[SegmentBlocks]:
+        """Every block of every segment file, and how it is used by this process."""
+        opened, _ = self._view(_nothing)
+        return health.segment_blocks(opened)
+
     def verify(self) -> list[Finding]:
         """Checks everything that can be checked: database, every block, agreement of both."""
         return health.verify(self._folder, self._store, self._identity, self.residency)
@@ -396,3 +438,17 @@ class Library:
 
 def _nothing(_: sqlite3.Connection) -> None:
     """For a view of the segments alone."""
+
+
+def _tell_nobody(_: MergeProgress) -> None:
+    """Progress that nobody watches."""
+
+
+def _never() -> bool:
+    return False
+
+
+def _add_tags(db: sqlite3.Connection, document_ids: Sequence[int], tags: Sequence[str]) -> None:
+    names = [document_tags.normal_tag(tag) for tag in tags]
+    if document_tags.add_tags(db, document_ids, names):
+        catalogue.changed(db)  # what a filter keeps out has changed

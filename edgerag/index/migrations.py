@@ -100,7 +100,28 @@ CREATE VIRTUAL TABLE chunk_words USING fts5 (
 );
 """
 
-STEPS: tuple[str, ...] = (_STEP_1,)
+# Tags; a quick count of what is not sealed; the column ``root`` of failures, which nothing read, goes.
+_STEP_2 = """
+CREATE TABLE document_tags (
+    tag TEXT NOT NULL,
+    document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    PRIMARY KEY (tag, document_id)
+) WITHOUT ROWID;
+CREATE INDEX tags_of_document ON document_tags (document_id, tag);
+CREATE INDEX chunks_unsealed ON chunks (id) WHERE state = 1;
+
+CREATE TABLE failures_2 (
+    path TEXT PRIMARY KEY,
+    reason TEXT NOT NULL,
+    size_bytes INTEGER NOT NULL,
+    mtime_ns INTEGER NOT NULL
+) WITHOUT ROWID;
+INSERT INTO failures_2 (path, reason, size_bytes, mtime_ns) SELECT path, reason, size_bytes, mtime_ns FROM failures;
+DROP TABLE failures;
+ALTER TABLE failures_2 RENAME TO failures;
+"""
+
+STEPS: tuple[str, ...] = (_STEP_1, _STEP_2)
 
 
 def version_of(connection: sqlite3.Connection) -> int:

@@ -1,59 +1,58 @@
-"""The folder of segment files and its agreement with the catalogue.
+"""The folder of segment files and its agreement with the catalogue: the readers' side.
 
-:class:`SegmentSet` is the readers' side: it opens what the catalogue lists and follows its changes.
-:func:`seal` is the writer's side, in an order that a crash at any point cannot hurt: temporary name,
-fsync, rename, fsync of the folder, then one catalogue transaction, then the old files are deleted.
+:class:`SegmentSet` opens what the catalogue lists and follows its changes. What writes there is sealing.py.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import sqlite3
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgerag.errors import EdgeragError, LibraryDamaged, LibraryError
-from edgerag.index import catalogue
+from edgerag.errors import LibraryDamaged, LibraryError
+from edgerag.index import catalogue, filters
 from edgerag.index.catalogue import SegmentEntry
 from edgerag.index.hnsw import format as layout
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.hnsw.search import FLAT_ROWS, Segment
-from edgerag.index.hnsw.write import Graph, write_segment
+from edgerag.index.hnsw.write import VectorType
 from edgerag.index.lock import LOCK_NAME
-from edgerag.index.merging import MAX_SEGMENT_ROWS, plan_seal
 from edgerag.index.store import DATABASE_NAME, Store, refuse_emptied, translated
-from edgerag.types import EmbedderIdentity
-
-if TYPE_CHECKING:
-    from edgerag.types import Vectors
+from edgerag.types import EmbedderIdentity, Filter
 
 FOLDER_NAME = "segments"
-_TEMPORARY = ".tmp"
 # What the writer makes, and nothing else, is its to delete.
-_OWN_NAME = re.compile(r"[0-9]{8}\.hnsw((\.graph)?\.tmp)?")
+_OWN_NAME = re.compile(r"[0-9]{8}\.hnsw((\.graph|\.vectors)?\.tmp)?")
+# Filters whose rows are remembered: a conversation asks under one, a screen under two or three.
+_FILTERS_KEPT = 4
+
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
 class SealSettings:
-    """Sizes that tests make small."""
+    """How segments are made; tests make the sizes small."""
 
     block_bytes: int = layout.BLOCK_BYTES
     graph_rows: int = FLAT_ROWS  # smaller segments get no graph: they are scanned
-    max_rows: int = MAX_SEGMENT_ROWS
+    max_rows: int | None = None  # of one segment; None follows the free memory
+    # Unsealed vectors are compared one by one out of the database: so many take some 30 ms at 384 dimensions.
+    unsealed_rows: int = 8_192
+    m: int = 16
+    ef_construction: int = 200
+    vector_type: VectorType = "f16"
 
 
 @dataclass(frozen=True, slots=True)
 class OpenSegment:
     entry: SegmentEntry
     segment: Segment
-    dead: NDArray[np.bool_] | None  # (rows,) flags; None when all live
+    dead: Flags | None  # (rows,) flags; None when all live
 
 
 class SegmentGone(Exception):
@@ -75,6 +74,7 @@ class SegmentSet:
         self._open: dict[int, Segment] = {}
         self._generation = -1  # of the catalogue that ``_current`` shows
         self._current: list[OpenSegment] = []
+        self._excluded: dict[Filter, list[Flags]] = {}  # of the same generation
 
     def follow(self, db: sqlite3.Connection) -> list[OpenSegment]:
         """The segments that the view ``db`` lists; opens what is new and closes what is gone.
@@ -93,7 +93,37 @@ class SegmentSet:
             self._open.pop(segment_id).close()
         self._current = [OpenSegment(entry, self._open[entry.id], _dead_flags(db, entry)) for entry in entries]
         self._generation = generation
+        self._excluded.clear()
         return self._current
+
+    def excluded(self, db: sqlite3.Connection, where: Filter) -> list[Flags]:
+        """For each segment of :meth:`follow`, called before in the same view: the rows that are dead or belong to
+        documents outside of ``where``.
+
+        Remembered while the generation stays. It changes with every segment, tombstone and tag; a document
+        that comes has no sealed row, and the path of one that is there never changes.
+        """
+        if where not in self._excluded:
+            if len(self._excluded) >= _FILTERS_KEPT:
+                self._excluded.pop(next(iter(self._excluded)))  # the oldest
+            self._excluded[where] = self._read_excluded(db, where)
+        return self._excluded[where]
+
+    def _read_excluded(self, db: sqlite3.Connection, where: Filter) -> list[Flags]:
+        flags = {each.entry.id: np.ones(each.entry.row_count, dtype=np.bool_) for each in self._current}
+        for segment_id, rows in filters.sealed_rows(db, where):
+            if not 0 <= int(rows.min()) <= int(rows.max()) < len(flags[segment_id]):
+                raise _beyond(next(each.entry for each in self._current if each.entry.id == segment_id))
+            flags[segment_id][rows] = False  # a dead row belongs to no chunk: it stays excluded
+        return list(flags.values())
+
+    def release(self, db: sqlite3.Connection) -> None:
+        """Closes the files that the catalogue no longer lists; opens none."""
+        listed = {entry.id for entry in catalogue.segments(db)}
+        for segment_id in [segment_id for segment_id in self._open if segment_id not in listed]:
+            self._open.pop(segment_id).close()
+            self._generation = -1
+            self._current = []
 
     def _open_file(self, entry: SegmentEntry) -> Segment:
         path = self.folder / entry.file
@@ -118,118 +148,32 @@ def _dead_flags(db: sqlite3.Connection, entry: SegmentEntry) -> NDArray[np.bool_
         return None
     rows = catalogue.dead_rows(db, entry.id)
     if not 0 <= int(rows.min()) <= int(rows.max()) < entry.row_count:
-        raise LibraryDamaged(f"The catalogue has removed rows that {entry.file} does not have.", remedy="Ingest again.")
+        raise _beyond(entry)
     flags = np.zeros(entry.row_count, dtype=np.bool_)
     flags[rows] = True
     return flags
 
 
-def seal(
-    store: Store, opened: list[OpenSegment], *, folder: Path, identity: EmbedderIdentity, settings: SealSettings
-) -> bool:
-    """Moves all unsealed vectors into new segments, merging old ones; False if there was nothing to do.
-
-    Afterwards the caller lets go of what the catalogue lists no more and calls :func:`delete_unlisted`.
-    Raises StorageFull; then nothing changed.
-    """
-    with store.reading() as db:
-        fresh_ids = catalogue.unsealed_ids(db)
-    plan = plan_seal([each.entry for each in opened], len(fresh_ids), max_rows=settings.max_rows)
-    if not len(fresh_ids) and plan.is_empty:
-        return False
-    sources = [each for each in opened if each.entry in plan.merged]
-    ids = np.concatenate([fresh_ids, *(_live_ids(each) for each in sources)])
-    ids.sort()
-    segments_folder = folder / FOLDER_NAME
-    with store.reading() as db:
-        next_id = catalogue.next_segment_id(db)
-    written: list[tuple[str, layout.Header, NDArray[np.int64]]] = []
-    try:
-        for number, part in enumerate(_parts(ids, settings.max_rows)):
-            name = f"{next_id + number:08d}.hnsw"
-            vectors = _gather(store, sources, part, dimension=identity.dimension)
-            with translated(segments_folder / name):
-                header = _write_file(segments_folder / name, part, vectors, identity=identity, settings=settings)
-            written.append((name, header, part))
-        with translated(segments_folder):
-            sync_folder(segments_folder)
-        retired = [*plan.merged, *plan.dropped]
-        with store.writing() as db:
-            for name, header, part in written:
-                catalogue.add_segment(
-                    db, file=name, size_bytes=header.file_bytes, block_count=len(header.block_crcs), chunk_ids=part
-                )
-            catalogue.remove_segments(db, [entry.id for entry in retired])
-    except BaseException:
-        _discard(segments_folder, store)
-        raise
-    store.checkpoint()
-    return True
-
-
-def _parts(ids: NDArray[np.int64], max_rows: int) -> Iterator[NDArray[np.int64]]:
-    """Even parts of at most ``max_rows``."""
-    if len(ids):
-        yield from np.array_split(ids, -(-len(ids) // max_rows))
-
-
-def _live_ids(opened: OpenSegment) -> NDArray[np.int64]:
-    rows = np.arange(opened.entry.row_count) if opened.dead is None else np.flatnonzero(~opened.dead)
-    return opened.segment.labels(rows)
-
-
-def _gather(store: Store, sources: list[OpenSegment], ids: NDArray[np.int64], *, dimension: int) -> Vectors:
-    """(len(ids), dim): the vectors of ``ids`` (ascending), from the table and from the segments."""
-    vectors = np.zeros((len(ids), dimension), dtype=np.float32)
-    filled = np.zeros(len(ids), dtype=np.bool_)
-    with store.reading() as db:
-        for batch_ids, batch in catalogue.unsealed_vectors(
-            db, dimension=dimension, first=int(ids[0]), last=int(ids[-1])
-        ):
-            places = np.searchsorted(ids, batch_ids)
-            vectors[places] = batch
-            filled[places] = True
-    for source in sources:
-        rows = np.arange(source.entry.row_count) if source.dead is None else np.flatnonzero(~source.dead)
-        for start in range(0, len(rows), FLAT_ROWS):
-            part = rows[start : start + FLAT_ROWS]
-            labels = source.segment.labels(part)
-            places = np.searchsorted(ids, labels)
-            here = places < len(ids)
-            here[here] = ids[places[here]] == labels[here]
-            if here.any():
-                vectors[places[here]] = source.segment.vectors(part[here])
-                filled[places[here]] = True
-    if not filled.all():
-        raise LibraryDamaged(
-            f"Chunk {int(ids[np.argmin(filled)])} has no stored vector.", remedy="Ingest into a new library."
-        )
-    return vectors
-
-
-def _write_file(
-    path: Path, ids: NDArray[np.int64], vectors: Vectors, *, identity: EmbedderIdentity, settings: SealSettings
-) -> layout.Header:
-    graph: Graph | None = None
-    if len(ids) >= settings.graph_rows:
-        # Imported here: only a machine that builds segments of this size needs hnswlib.
-        from edgerag.index.hnsw.build import GraphSettings, build_graph
-
-        graph = build_graph(
-            vectors, scratch=path.with_name(path.name + ".graph" + _TEMPORARY), settings=GraphSettings()
-        )
-    temporary = path.with_name(path.name + _TEMPORARY)
-    header = write_segment(
-        temporary, labels=ids, vectors=vectors, graph=graph, identity=identity, block_bytes=settings.block_bytes
+def _beyond(entry: SegmentEntry) -> LibraryDamaged:
+    return LibraryDamaged(
+        f"The catalogue names rows that {entry.file} does not have.",
+        remedy="Restore the library folder from a copy, or delete it and ingest again.",
     )
-    temporary.replace(path)
-    return header
 
 
-def _discard(segments_folder: Path, store: Store) -> None:
-    """Makes room again after a failed seal; what cannot be deleted now goes at the next writer's start."""
-    with contextlib.suppress(EdgeragError):  # the failure being raised is the one to tell
-        delete_unlisted(segments_folder, store)
+def refuse_cut(segment: Segment) -> None:
+    """Raises LibraryDamaged if the file was cut short after it was mapped: reading beyond its end kills a process.
+
+    One that was deleted or replaced stays whole in the mapping.
+    """
+    try:
+        size_bytes = segment.path.stat().st_size
+    except OSError:
+        return
+    if size_bytes < segment.header.file_bytes:
+        raise layout.damaged(
+            segment.path, f"was cut short while it was open ({size_bytes} of {segment.header.file_bytes} bytes)"
+        )
 
 
 def make_folders(folder: Path) -> None:

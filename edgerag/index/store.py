@@ -10,13 +10,14 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
-from edgerag.errors import LibraryBusy, LibraryDamaged, LibraryMissing, LibraryVersionUnknown, StorageFull
+from edgerag.errors import LibraryBusy, LibraryDamaged, LibraryMissing, LibraryOutdated, StorageFull
 from edgerag.index import migrations
 
 DATABASE_NAME = "library.sqlite"
@@ -35,6 +36,8 @@ _READ_FAILED = (
     sqlite3.SQLITE_IOERR_CORRUPTFS,
     sqlite3.SQLITE_IOERR | 34 << 8,
 )
+# How a full disk refuses the shared-memory file that readers and the writer use together.
+_NO_ROOM_TO_SHARE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMOPEN)
 
 Mode = Literal["read", "write"]
 
@@ -50,6 +53,7 @@ class Store:
         self.path = folder / DATABASE_NAME
         self.mode: Mode = mode
         self._immutable_state: tuple[int, int] | None = None  # set while opened as an unchanging file
+        self._lacks_room = False  # and that because the disk is full
         with translated(self.path):
             self._connection = self._open(steps)
 
@@ -81,7 +85,7 @@ class Store:
                     f"The library in {self.path.parent} was never finished.", remedy="Run: edgerag ingest FOLDER"
                 )
             if version < len(steps):
-                raise LibraryVersionUnknown(
+                raise LibraryOutdated(
                     f"{self.path} has the older version {version}.", remedy="Run edgerag ingest once to bring it up."
                 )
         except BaseException:
@@ -99,22 +103,34 @@ class Store:
         return connection
 
     def _connect_for_reading(self) -> sqlite3.Connection:
-        """A reader that follows the writer; on a folder where nothing can be written, an unchanging file.
+        """A reader that follows the writer; where nothing can be written, an unchanging file.
 
-        WAL needs a shared-memory file beside the database. Where it cannot be made there is no writer
-        either, so the file may be read as it lies, provided that no WAL holds newer transactions.
+        WAL needs a shared-memory file beside the database. Where it cannot be made, in a read-only folder or on a
+        full disk, there is no writer either, so the file may be read as it lies, provided that no WAL holds newer
+        transactions.
         """
         self._immutable_state = None
+        self._lacks_room = False
         connection = self._connect("ro")
         try:
             connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
             return connection
         except sqlite3.OperationalError as error:
             connection.close()
-            if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+            primary = error.sqlite_errorcode & 0xFF
+            # A folder that may be written and has no room for another file gives CANTOPEN too.
+            self._lacks_room = error.sqlite_errorcode in _NO_ROOM_TO_SHARE or (
+                primary == sqlite3.SQLITE_CANTOPEN and os.access(self.path.parent, os.W_OK)
+            )
+            if not self._lacks_room and primary not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
                 raise
             wal = self.path.with_name(self.path.name + "-wal")
             if wal.exists() and wal.stat().st_size:
+                if self._lacks_room:
+                    raise StorageFull(
+                        f"{wal} holds changes that cannot be read: there is no room for a file beside it.",
+                        remedy="Free some space on that disk and run it again; nothing committed is lost.",
+                    ) from error
                 raise LibraryDamaged(
                     f"{wal} holds changes that cannot be applied because the folder is read-only.",
                     remedy="Open the library once where it can be written (edgerag status), then copy it again.",
@@ -154,8 +170,8 @@ class Store:
                 _roll_back(self._connection)
 
     def _follow_read_only_file(self) -> None:
-        """Reopens a file that was taken for unchanging and did change."""
-        if self._immutable_state is not None and self._file_state() != self._immutable_state:
+        """Reopens a file that was taken for unchanging and did change, or that may be written since: there is room."""
+        if self._immutable_state is not None and (self._lacks_room or self._file_state() != self._immutable_state):
             self._connection.close()
             self._connection = self._connect_for_reading()
 

@@ -2,9 +2,9 @@
 
 Promises: each document is committed with its chunks as soon as it is read, each batch of vectors as soon
 as it is embedded, so that whatever ends the run (a cancel, Ctrl-C, ``kill -9``, a full disk) leaves a
-whole library and the next run goes on. Files that did not change cost a stat; nothing is embedded
-twice; the embedder is only asked for when there is something to chunk or to embed. One bad file is
-named in its report and stops nothing.
+whole library and the next run goes on. Vectors are sealed whenever many have come together, and at the end.
+Files that did not change cost a stat; nothing is embedded twice; the embedder is only asked for when there
+is something to chunk or to embed. One bad file is named in its report and stops nothing.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from edgerag.ingest.discover import Candidate, Discovery, discover
 from edgerag.ingest.parse.process import ParserProcess
 from edgerag.ingest.parse.wire import Failed, Parsed, Unchanged
 from edgerag.ingest.progress import Progress
+from edgerag.ingest.sealing import seal
 from edgerag.types import (
     CancelCheck,
     Document,
@@ -51,14 +52,17 @@ def ingest(
     embedder: Callable[[], Embedder],
     settings: IngestSettings,
     chunks: ChunkSettings,
+    tags: Sequence[str] = (),
     cancelled: CancelCheck,
 ) -> Iterator[IngestEvent]:
     """Brings the library in line with the files under ``paths``; the last event is IngestDone.
 
+    Every document found there is given ``tags``, also one that did not change.
+
     Raises UsageError for a path that does not exist, and what the library and the embedder raise
     (StorageFull, LibraryBusy, ModelError, ...).
     """
-    return _Run(library, embedder, settings, chunks, cancelled).events(paths)
+    return _Run(library, embedder, settings, chunks, tuple(tags), cancelled).events(paths)
 
 
 class _Run:
@@ -68,18 +72,21 @@ class _Run:
         embedder: Callable[[], Embedder],
         settings: IngestSettings,
         chunk_settings: ChunkSettings,
+        tags: tuple[str, ...],
         cancelled: CancelCheck,
     ) -> None:
         self._library = library
         self._embedder = embedder
         self._settings = settings
         self._chunk_settings = chunk_settings
+        self._tags = tags
         self._cancelled = cancelled
         self._reports: dict[str, FileReport] = {}
         self._known: dict[str, Document] = {}
         self._failed_before: dict[str, tuple[int, int, str]] = {}
         self._progress = Progress(files_total=0, clock=time.monotonic)
         self._told_at = float("-inf")
+        self._notes: dict[str, None] = {}  # each once, in order
 
     def events(self, paths: Sequence[Path]) -> Iterator[IngestEvent]:
         discovery = discover(paths, own=self._library.folder)
@@ -97,23 +104,38 @@ class _Run:
             if self._cancelled():
                 break
             yield from self._without_reading(candidate, to_read)
+        self._tag_unchanged()
         self._progress.bytes_to_read = sum(file.candidate.size_bytes for file in to_read)
         self._progress.chunks_pending = self._library.pending_count()
         interrupted = self._cancelled()
         if not interrupted and (to_read or self._progress.chunks_pending):
             interrupted = yield from self._read_and_embed(to_read)
         if not interrupted:
-            yield self._progress.event("sealing the index")
-            self._library.seal()
+            interrupted = yield from self._seal(merge=True)
         yield self._progress.event("")
         yield IngestDone(
             reports=tuple(self._reports[path] for path in sorted(self._reports)),
             chunks_embedded=self._progress.chunks_done,
             seconds=self._progress.seconds(),
             interrupted=interrupted,
+            notes=tuple(self._notes),
         )
 
+    def _seal(self, *, merge: bool) -> Generator[IngestEvent, None, bool]:
+        """Seals what is embedded; True when it was cancelled, which loses nothing."""
+        yield self._progress.event("sealing the index")
+        report = yield from seal(self._library, merge=merge, cancelled=self._cancelled, event=self._progress.event)
+        for reason in report.damaged:
+            self._notes[f"A part of the index was left as it is, because it cannot be read: {reason}"] = None
+        return report.cancelled
+
     # ------------------------------------------------------------ what needs no reading
+
+    def _tag_unchanged(self) -> None:
+        """Gives the tags to what was found as it was; what is read gets them when it is stored."""
+        if self._tags:
+            unchanged = [path for path, report in self._reports.items() if report.outcome == "unchanged"]
+            self._library.tag_documents([self._known[path].id for path in unchanged], self._tags)
 
     def _remove_gone(self, discovery: Discovery) -> Iterator[IngestEvent]:
         """Removes documents whose file no longer exists; one that cannot be examined now is kept."""
@@ -194,6 +216,7 @@ class _Run:
             case Unchanged(state):
                 assert document is not None, "only a known content can be found unchanged"
                 self._library.touch_document(document.id, size_bytes=state.size_bytes, mtime_ns=state.mtime_ns)
+                self._library.tag_documents([document.id], self._tags)
                 report = self._report(candidate.path, "unchanged", "", document.chunk_count)
             case Failed():
                 report = self._refuse(candidate, reply, document)
@@ -220,6 +243,7 @@ class _Run:
             content_sha256=parsed.state.sha256,
             size_bytes=parsed.state.size_bytes,
             mtime_ns=parsed.state.mtime_ns,
+            tags=self._tags,
         )
         return len(pieces), self._library.document(document_id).pending_count
 
@@ -232,7 +256,6 @@ class _Run:
         if failed.lasting:
             self._library.record_failure(
                 candidate.path,
-                root=candidate.root,
                 reason=str(failed.error),
                 size_bytes=candidate.size_bytes,
                 mtime_ns=candidate.mtime_ns,
@@ -252,6 +275,8 @@ class _Run:
                 len(stored), pending=self._library.pending_count(), seconds=time.monotonic() - started
             )
             yield self._progress.event(stored[-1].path)
+            if self._library.seal_is_due():
+                yield from self._seal(merge=False)
         else:
             self._progress.chunks_pending = 0  # counted too high: a document was replaced meanwhile
 

@@ -16,6 +16,7 @@ from edgerag import __version__
 from edgerag.errors import EdgeragError, OutputRefused
 
 _MOST_HITS = 10_000
+_FEWEST_ROWS = 100
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -30,22 +31,26 @@ def build_parser() -> argparse.ArgumentParser:
 
     ingest = _command(commands, "ingest", "read files and folders into the library")
     ingest.add_argument("paths", metavar="PATH", nargs="+", help="a file or a folder")
+    ingest.add_argument("--tag", action="append", default=[], metavar="NAME", help="give the documents this tag")
     ingest.add_argument("--json", action="store_true", help="print the report as one JSON document")
     ingest.add_argument("--quiet", action="store_true", help="no progress bar")
 
     ask = _command(commands, "ask", "answer a question, with numbered sources")
     ask.add_argument("question", metavar="QUESTION", help="the question; '-' reads it from standard input")
+    _add_filters(ask)
     ask.add_argument("--json", action="store_true", help="print answer, sources and timings as one JSON document")
     ask.add_argument("--chat", metavar="MODEL", help="chat model: a name from `models list`, or a GGUF file")
     ask.add_argument("--seed", type=int, help="seed of the sampling (with a temperature above 0)")
 
     search = _command(commands, "search", "find passages, without a chat model")
     search.add_argument("query", metavar="QUERY", help="the words or the question; '-' reads standard input")
+    _add_filters(search)
     search.add_argument("--json", action="store_true", help="print the hits as one JSON document")
     search.add_argument("-n", "--limit", type=_positive, default=10, metavar="N", help="most hits (default 10)")
 
     status = _command(commands, "status", "what the library holds")
     status.add_argument("--files", action="store_true", help="list the documents")
+    status.add_argument("--blocks", action="store_true", help="list the blocks of the index and what memory they take")
     status.add_argument("--json", action="store_true", help="print it as one JSON document")
     status.add_argument("--verify", action="store_true", help="check every block of the library's files")
 
@@ -53,8 +58,32 @@ def build_parser() -> argparse.ArgumentParser:
     remove.add_argument("paths", metavar="PATH", nargs="+", help="a file, a folder, or #NUMBER from `status --files`")
     remove.add_argument("--json", action="store_true", help="print what was removed as one JSON document")
 
+    tag = _command(commands, "tag", "give tags to documents, and take them away")
+    tag.add_argument("paths", metavar="PATH", nargs="+", help="a file, a folder, or #NUMBER from `status --files`")
+    tag.add_argument("--add", action="append", default=[], metavar="NAME", help="a tag to give")
+    tag.add_argument("--remove", action="append", default=[], metavar="NAME", help="a tag to take away")
+    tag.add_argument("--json", action="store_true", help="print the documents as one JSON document")
+
+    library = _command(commands, "library", "check and tidy the files of the library")
+    tasks = library.add_subparsers(dest="action", metavar="ACTION", required=True)
+    whole = _command(tasks, "verify", "compare database and every block with their checksums")
+    whole.add_argument("--json", action="store_true", help="print the findings as one JSON document")
+    compact = _command(tasks, "compact", "make few segments of many, without removed passages")
+    compact.add_argument("--json", action="store_true", help="print what was done as one JSON document")
+    compact.add_argument("--quiet", action="store_true", help="no progress bar")
+
     doctor = _command(commands, "doctor", "check machine, engine, models and library")
     doctor.add_argument("--json", action="store_true", help="print the findings as one JSON document")
+
+    bench = _command(commands, "bench", "measure this program on this machine")
+    benches = bench.add_subparsers(dest="action", metavar="ACTION", required=True)
+    index = _command(benches, "index", "the index against hnswlib: recall, speed, memory")
+    index.add_argument("--json", action="store_true", help="print the figures as one JSON document")
+    index.add_argument("--rows", type=_rows, metavar="N", help="vectors (default 20,000; of a file: all)")
+    index.add_argument(
+        "--set", default="clustered", metavar="clustered|FILE.npy", dest="vectors", help="made here, or (n, dim) floats"
+    )
+    index.add_argument("--budget", default="", metavar="SIZE", help="memory of the index (default: memory.budget)")
 
     models = _command(commands, "models", "list, provide and check models")
     actions = models.add_subparsers(dest="action", metavar="ACTION", required=True)
@@ -132,10 +161,29 @@ def _add_common(parser: argparse.ArgumentParser, *, at_top: bool) -> None:
     parser.add_argument("--library", metavar="NAME", default=default, help="the library to use (default: 'default')")
 
 
+def _add_filters(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--in",
+        action="append",
+        default=[],
+        metavar="PATH",
+        dest="inside",
+        help="look only into this file or folder, or #NUMBER from `status --files`",
+    )
+    parser.add_argument("--tag", action="append", default=[], metavar="NAME", help="look only into documents so tagged")
+
+
 def _positive(text: str) -> int:
     number = int(text)
     if not 1 <= number <= _MOST_HITS:
         raise argparse.ArgumentTypeError(f"must be between 1 and {_MOST_HITS}")
+    return number
+
+
+def _rows(text: str) -> int:
+    number = int(text)
+    if number < _FEWEST_ROWS:
+        raise argparse.ArgumentTypeError(f"must be {_FEWEST_ROWS} or more")
     return number
 
 

@@ -17,7 +17,7 @@ from edgerag.config import Settings, load_settings
 from edgerag.errors import ModelError, UsageError
 from edgerag.locations import locate, user_path
 from edgerag.session import Session
-from edgerag.types import AnswerDelta, AnswerDone, FileReport, IngestDone, IngestProgress
+from edgerag.types import AnswerDelta, AnswerDone, FileReport, Filter, IngestDone, IngestProgress
 from edgerag.ui import output, report
 from edgerag.ui.plain import plain
 
@@ -42,8 +42,16 @@ def run(arguments: argparse.Namespace) -> int:
                 return _status(session, arguments)
             case "remove":
                 return _remove(session, arguments)
+            case "tag":
+                return _tag(session, arguments)
+            case "library":
+                return _library(session, arguments)
             case "doctor":
                 return _doctor(session, arguments)
+            case "bench":
+                from edgerag.ui.bench_command import run_bench
+
+                return run_bench(arguments, budget_bytes=session.budget_bytes())
             case "models":
                 return _models(session, arguments)
             case command:
@@ -76,7 +84,7 @@ def _ingest(session: Session, arguments: argparse.Namespace) -> int:
     paths = [user_path(path) for path in arguments.paths]
     done: IngestDone | None = None
     with _interruptible() as stop, report.progress_bar(quiet=arguments.quiet) as bar:
-        for event in session.ingest(paths, cancelled=stop.is_set):
+        for event in session.ingest(paths, tags=arguments.tag, cancelled=stop.is_set):
             match event:
                 case IngestProgress():
                     bar.show(event)
@@ -103,7 +111,7 @@ def _ask(session: Session, arguments: argparse.Namespace) -> int:
     question = _text_argument(arguments.question)
     answer = None
     with _interruptible() as stop:
-        for event in session.ask(question, cancelled=stop.is_set):
+        for event in session.ask(question, where=_filter(arguments), cancelled=stop.is_set):
             match event:
                 case AnswerDelta() if not arguments.json:
                     output.write(plain(event.text))
@@ -126,7 +134,7 @@ def _ask(session: Session, arguments: argparse.Namespace) -> int:
 
 def _search(session: Session, arguments: argparse.Namespace) -> int:
     query = _text_argument(arguments.query)
-    result = session.search(query, limit=arguments.limit)
+    result = session.search(query, limit=arguments.limit, where=_filter(arguments))
     if arguments.json:
         hits = [output.hit_record(hit) for hit in result.hits]
         output.write_json({"query": query, "hits": hits, "notes": list(result.notes)})
@@ -142,11 +150,14 @@ def _search(session: Session, arguments: argparse.Namespace) -> int:
 def _status(session: Session, arguments: argparse.Namespace) -> int:
     status = session.library_status()
     documents = session.documents() if arguments.files and status else []
+    blocks = session.library_blocks() if arguments.blocks and status else []
     findings = session.verify_library() if arguments.verify and status else []
     if arguments.json:
         value: dict[str, Any] = {"library": None if status is None else dataclasses.asdict(status)}
         if arguments.files:
             value["documents"] = [dataclasses.asdict(document) for document in documents]
+        if arguments.blocks:
+            value["blocks"] = [dataclasses.asdict(segment) for segment in blocks]
         if arguments.verify:
             value["findings"] = [dataclasses.asdict(finding) for finding in findings]
         output.write_json(value)
@@ -155,6 +166,7 @@ def _status(session: Session, arguments: argparse.Namespace) -> int:
     else:
         output.write(output.status_text(status))
         output.write(output.documents_text(documents))
+        output.write(output.blocks_text(blocks))
         output.write(output.findings_text(findings))
     return _worst(findings)
 
@@ -165,6 +177,26 @@ def _remove(session: Session, arguments: argparse.Namespace) -> int:
         output.write_json({"removed": [dataclasses.asdict(document) for document in removed]})
     report.say(f"{len(removed)} documents removed from the library; the files themselves are untouched.")
     return report.EXIT_OK
+
+
+def _tag(session: Session, arguments: argparse.Namespace) -> int:
+    if not arguments.add and not arguments.remove:
+        raise UsageError("No tag is named.", remedy="Give one with --add NAME, or take one away with --remove NAME.")
+    documents = session.tag(arguments.paths, add=arguments.add, remove=arguments.remove)
+    if arguments.json:
+        output.write_json({"documents": [dataclasses.asdict(document) for document in documents]})
+    else:
+        output.write(output.documents_text(documents))
+    return report.EXIT_OK
+
+
+def _library(session: Session, arguments: argparse.Namespace) -> int:
+    from edgerag.ui import library_commands
+
+    if arguments.action == "verify":
+        return library_commands.verify(session, arguments)
+    with _interruptible() as stop:
+        return library_commands.compact(session, arguments, stop)
 
 
 def _doctor(session: Session, arguments: argparse.Namespace) -> int:
@@ -211,6 +243,18 @@ def _entry_record(entry: Any) -> dict[str, Any]:
 
 def _worst(findings: list[Any]) -> int:
     return report.EXIT_SOME_FAILED if any(finding.severity == "error" for finding in findings) else report.EXIT_OK
+
+
+def _filter(arguments: argparse.Namespace) -> Filter | None:
+    """What --in and --tag ask for; None when they are not given."""
+    if not arguments.inside and not arguments.tag:
+        return None
+    numbers = [name for name in arguments.inside if name.startswith("#") and name[1:].isdecimal()]
+    return Filter(
+        document_ids=tuple(int(number[1:]) for number in numbers),
+        paths=tuple(str(user_path(name)) for name in arguments.inside if name not in numbers),
+        tags=tuple(arguments.tag),
+    )
 
 
 def _text_argument(text: str) -> str:

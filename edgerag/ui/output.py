@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from edgerag.errors import OutputRefused
-from edgerag.types import Answer, Document, Finding, Hit, LibraryStatus, Source
+from edgerag.types import Answer, Document, Finding, Hit, LibraryStatus, SegmentBlocks, Source
 from edgerag.ui.place import place, short_path
 from edgerag.ui.plain import one_line, plain
 
@@ -128,11 +128,15 @@ def status_text(status: LibraryStatus) -> str:
         ("on disk", size(status.size_bytes)),
         ("in memory", f"{size(status.resident_bytes)} of a budget of {size(status.budget_bytes)}"),
     ]
+    if status.limitation:
+        rows.append(("budget", f"cannot be kept to: {status.limitation}"))
+    if status.unsealed_count:
+        rows.append(("unsealed", f"{status.unsealed_count} vectors, compared one by one"))
     rows += [
         (
             "segment",
             f"{segment.name}: {segment.vector_count} vectors ({segment.dead_count} dead), "
-            f"{size(segment.size_bytes)} in {segment.block_count} blocks",
+            f"{size(segment.size_bytes)} in {segment.block_count} blocks, {segment.walk}",
         )
         for segment in status.segments
     ]
@@ -148,10 +152,30 @@ def documents_text(documents: Iterable[Document]) -> str:
                 f"{document.page_count} pages" if document.page_count else "",
                 f"{document.chunk_count} chunks",
                 f"{document.pending_count} pending" if document.pending_count else "",
+                ", ".join(document.tags),
             )
             for document in documents
         ]
     )
+
+
+def blocks_text(segments: Iterable[SegmentBlocks]) -> str:
+    """A line for each block: what it holds, how much of it is in memory, how it is used."""
+    rows = [
+        (
+            segment.name,
+            f"block {block.number}",
+            block.kind,
+            size(block.size_bytes),
+            f"{size(block.resident_bytes)} resident",
+            f"{size(block.cached_bytes)} cached",
+            f"{block.hits} hits",
+            "not used yet" if block.idle_s is None or not block.hits else f"used {block.idle_s:.0f} s ago",
+        )
+        for segment in segments
+        for block in segment.blocks
+    ]
+    return table(rows)
 
 
 def findings_text(findings: Iterable[Finding]) -> str:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from edgerag.errors import EdgeragError
-from edgerag.types import Answer, FileReport, IngestDone, IngestProgress
+from edgerag.types import Answer, FileReport, IngestDone, IngestProgress, MergeProgress
 from edgerag.ui.place import short_path
 from edgerag.ui.plain import one_line, plain
 
@@ -61,6 +61,8 @@ def ingest_summary(done: IngestDone) -> None:
         f"{done.count('skipped')} skipped, {done.count('failed')} failed; "
         f"{done.chunks_embedded} chunks embedded in {done.seconds:.1f} s."
     )
+    for note in done.notes:
+        say(f"note: {note}")
     for outcome in ("failed", "skipped"):
         _reasons([report for report in done.reports if report.outcome == outcome])
     if done.interrupted:
@@ -75,7 +77,7 @@ def _reasons(reports: list[FileReport]) -> None:
 
 
 class ProgressBar:
-    """Files, chunks per second and time left; nothing where there is no terminal."""
+    """How far an ingest or a compaction is; nothing where there is no terminal."""
 
     def __init__(self, progress: Progress | None) -> None:
         self._progress = progress
@@ -96,6 +98,18 @@ class ProgressBar:
             total=max(1, event.chunks_total + event.files_total),
             text=text,
             current=one_line(event.current, 40),
+        )
+
+    def show_merge(self, event: MergeProgress) -> None:
+        """The same for the making of segments."""
+        if self._progress is None or self._task is None:
+            return
+        self._progress.update(
+            self._task,
+            completed=event.done_rows,
+            total=max(1, event.all_rows),
+            text=f"{event.done_rows:,}/{event.all_rows:,} vectors, ",
+            current=event.stage,
         )
 
 

@@ -10,6 +10,7 @@ from fakes import HashingEmbedder, ScriptedGenerator
 
 from edgerag.ask.pipeline import ask, search
 from edgerag.config import ChunkSettings, GenerationSettings, IngestSettings, RetrievalSettings
+from edgerag.index.hnsw.residency import Residency
 from edgerag.index.library import Library, open_library
 from edgerag.ingest.pipeline import ingest
 from edgerag.types import Answer, AnswerDone, Turn
@@ -29,7 +30,7 @@ def embedder() -> HashingEmbedder:
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory, embedder: HashingEmbedder) -> Iterator[Library]:
     folder = tmp_path_factory.mktemp("library") / "handbook"
-    with open_library(folder, mode="write", budget_bytes=50_000_000, identity=embedder.identity) as writer:
+    with open_library(folder, mode="write", residency=Residency(50_000_000), identity=embedder.identity) as writer:
         for _ in ingest(
             [TEXTS],
             library=writer,
@@ -39,7 +40,7 @@ def library(tmp_path_factory: pytest.TempPathFactory, embedder: HashingEmbedder)
             cancelled=never,
         ):
             pass
-    with open_library(folder, mode="read", budget_bytes=50_000_000) as reader:
+    with open_library(folder, mode="read", residency=Residency(50_000_000)) as reader:
         yield reader
 
 

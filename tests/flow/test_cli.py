@@ -156,12 +156,13 @@ class TestAsking:
         shutil.copytree(at_home / "indexes" / "default", library)
         from fakes import HashingEmbedder
 
+        from edgerag.index.hnsw.residency import Residency
         from edgerag.index.library import open_library
 
         with open_library(
             tmp_path / "indexes" / "foreign",
             mode="write",
-            budget_bytes=10**8,
+            residency=Residency(10**8),
             identity=HashingEmbedder(name="another-embedder").identity,
         ):
             pass
@@ -169,6 +170,97 @@ class TestAsking:
             done = edgerag("--library", str(tmp_path / "indexes" / "foreign"), *command, check=3)
             assert "another-embedder" in done.stderr
             assert len(done.stderr.strip().splitlines()) == 1
+
+
+class TestFilters:
+    def test_a_search_looks_only_where_it_is_told(self, home: Path, tmp_path: Path) -> None:
+        docs = tmp_path / "docs"
+        (docs / "in").mkdir(parents=True)
+        (docs / "out").mkdir()
+        (docs / "in" / "a.txt").write_text("The badger sleeps by day.\n")
+        (docs / "out" / "b.txt").write_text("The badger sleeps by night.\n")
+        edgerag("ingest", "--tag", "Doubtful", str(docs / "out"))
+        edgerag("ingest", str(docs))
+
+        def found(*options: str) -> list[str]:
+            hits = json.loads(edgerag("search", "--json", *options, "When does the badger sleep?", cwd=docs).stdout)
+            return sorted(Path(hit["file"]).name for hit in hits["hits"])
+
+        assert found() == ["a.txt", "b.txt"]
+        assert found("--in", "in") == ["a.txt"]
+        assert found("--in", "in", "--in", str(docs / "out" / "b.txt")) == ["a.txt", "b.txt"]
+        assert found("--tag", "doubtful") == ["b.txt"]
+        assert found("--in", "#1") == ["b.txt"]
+        answer = json.loads(edgerag("ask", "--json", "--tag", "doubtful", "When does the badger sleep?").stdout)
+        assert {Path(source["file"]).name for source in answer["sources"]} == {"b.txt"}
+        assert "doubtful" in edgerag("status", "--files").stdout
+        assert "doubtful" in edgerag("search", "--tag", "sure", "badger", check=2).stderr
+        assert "nowhere" in edgerag("ask", "--in", str(docs / "nowhere"), "badger", check=2).stderr
+        assert "together" in edgerag("search", "--in", "in", "--tag", "doubtful", "x", check=2, cwd=docs).stderr
+        edgerag("tag", "out", "--remove", "doubtful", "--add", "sure", cwd=docs)
+        assert found("--tag", "sure") == ["b.txt"]
+        assert "--add" in edgerag("tag", "out", check=2, cwd=docs).stderr
+
+
+class TestLibrary:
+    @pytest.fixture
+    def segment(self, home: Path, tmp_path: Path) -> Path:
+        """The one segment file of a small library in ``home``."""
+        (tmp_path / "docs").mkdir()
+        for number in range(3):
+            (tmp_path / "docs" / f"{number}.txt").write_text(f"Note {number}: the badger sleeps by day.\n")
+        edgerag("ingest", str(tmp_path / "docs"))
+        (file,) = (home / "indexes" / "default" / "segments").iterdir()
+        return file
+
+    def test_verify_names_file_and_block(self, segment: Path) -> None:
+        assert segment.name in edgerag("library", "verify").stdout
+        raw = bytearray(segment.read_bytes())
+        raw[-100] ^= 1
+        segment.write_bytes(raw)
+        done = edgerag("library", "verify", "--json", check=3)
+        (finding,) = [f for f in json.loads(done.stdout)["findings"] if f["severity"] == "error"]
+        assert str(segment) in finding["message"]
+        assert "block " in finding["message"]
+        assert finding["remedy"]
+        segment.unlink()
+        assert "is missing" in edgerag("library", "verify", check=3).stdout
+
+    def test_blocks_are_listed(self, segment: Path) -> None:
+        status = json.loads(edgerag("status", "--json", "--blocks").stdout)
+        (listed,) = status["blocks"]
+        assert listed["name"] == segment.name
+        assert [block["number"] for block in listed["blocks"]] == list(range(len(listed["blocks"])))
+        assert "vectors" in {block["kind"] for block in listed["blocks"]}
+        assert 0 < sum(block["size_bytes"] for block in listed["blocks"]) < segment.stat().st_size
+        assert status["library"]["segments"][0]["walk"] == "exact scan"
+        shown = edgerag("status", "--blocks").stdout
+        assert "exact scan" in shown
+        assert "not used yet" in shown
+        assert "cached" in shown
+
+    def test_compact_drops_what_was_removed(self, segment: Path, tmp_path: Path) -> None:
+        assert "Nothing to do" in edgerag("library", "compact").stderr
+        edgerag("remove", str(tmp_path / "docs" / "1.txt"))
+        done = json.loads(edgerag("library", "compact", "--json").stdout)
+        assert (done["segments_after"], done["rows_written"], done["rows_dropped"]) == (1, 2, 1)
+        edgerag("library", "verify")
+        hits = json.loads(edgerag("search", "--json", "badger").stdout)["hits"]
+        assert sorted(Path(hit["file"]).name for hit in hits) == ["0.txt", "2.txt"]
+
+    def test_compact_leaves_what_is_damaged_and_says_so(self, segment: Path, tmp_path: Path) -> None:
+        edgerag("remove", str(tmp_path / "docs" / "1.txt"))
+        raw = bytearray(segment.read_bytes())
+        raw[70] ^= 1
+        segment.write_bytes(raw)
+        done = edgerag("library", "compact", check=1)
+        assert segment.name in done.stderr
+        assert "library verify" in done.stderr
+        assert segment.exists()
+
+    def test_without_a_library(self, home: Path) -> None:
+        for action in ("verify", "compact"):
+            assert "edgerag ingest" in edgerag("library", action, check=3).stderr
 
 
 class TestIngest:

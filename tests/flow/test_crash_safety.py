@@ -1,319 +1,269 @@
 """Invariant 2: whatever stops the writer, the last committed library is whole and the next run goes on.
 
-A child process counts the calls that matter (commits, fsync, rename, unlink, pieces written, hnswlib's
-save) through patches of its own and kills itself with SIGKILL at the n-th, for every n until it gets
-through; each time the library is checked, the work is finished, and searches must give what an
-undisturbed run gives. The same with every write refused beyond a size.
+The writer of tests/faults is stopped at its system calls by a preloaded library. Here a sample of all places and
+faults is tried; `make faults` tries them all. What is asserted each time: the library opens and verifies, it holds
+what was committed, searches equal exact search, the next run ends as an undisturbed one and leaves nothing behind, and
+where an error reaches the user it is one sentence with what to do.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from faults import harness, replay, writer
+from faults.state import read_state
 
-ROOT = Path(__file__).parents[2]
+if harness.why_not():
+    pytest.skip(f"nothing can be injected: {harness.why_not()}", allow_module_level=True)
 
-# Runs in a process of its own: it forks, and limits itself.
-WORKER = '''
-import hashlib, json, os, resource, signal, sqlite3, sys, zlib
+
+@pytest.fixture(scope="module")
+def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return harness.build_shim(tmp_path_factory.mktemp("shim"))
+
+
+@pytest.fixture(scope="module")
+def worker(shim: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[harness.Worker]:
+    with harness.running(shim, tmp_path_factory.mktemp("worker")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def traced(worker: harness.Worker) -> tuple[dict[str, Any], list[harness.Call]]:
+    return worker.trace()
+
+
+def test_every_change_of_a_file_is_counted(traced: Any) -> None:
+    run, calls = traced
+    assert run["whole"], "the calls that were counted rebuild the files byte by byte: none went another way"
+    seen = {(call.op, call.role) for call in calls}
+    assert ("write", "hnsw.graph.tmp") in seen, "hnswlib's ofstream"
+    assert {("write", "sqlite"), ("write", "sqlite-wal"), ("fsync", "sqlite-wal"), ("unlink", "sqlite-wal")} <= seen
+    assert {("write", "hnsw.tmp"), ("fsync", "hnsw.tmp"), ("rename", "hnsw"), ("fsync", "segments")} <= seen
+    assert {("unlink", "hnsw"), ("mkdir", "segments"), ("fsync", "lib"), ("fsync", "base")} <= seen
+
+
+def test_the_run_that_is_disturbed_does_everything(traced: Any) -> None:
+    layouts = [segments for segments, _ in traced[0]["layouts"]]
+    assert any(dead for segments in layouts for _, dead in segments), "rows of sealed segments were removed"
+    assert any(len(before) > len(after) for before, after in pairwise(layouts)), "merged"
+    assert max(map(len, layouts)) >= 3
+    assert "compact" in traced[0]["steps"]
+
+
+def test_the_same_calls_are_made_each_time(worker: harness.Worker, traced: Any) -> None:
+    again = [(call.op, call.name) for call in worker.trace()[1]]
+    assert again == [(call.op, call.name) for call in traced[1]], "a place has the same number in every run"
+
+
+KINDS = ["kill-before", "kill-after", "eio", "dead", "enospc", "full", "short", "short-full", "short-kill"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_stopped_anywhere_nothing_committed_is_lost(worker: harness.Worker, traced: Any, kind: str) -> None:
+    points = harness.sample(traced[1], kind)
+    assert len(points) >= 2
+    wrong, ended = [], set()
+    for number, (call, retry) in enumerate(points):
+        again = not retry and number % 3 == 0  # the run after it meets the same fault
+        answer = worker.do("fault", at=call.number, kind=kind, retry=retry, again=again)
+        ended.add(answer["ended"])
+        wrong += [f"{call} {'and on' if retry else ''}: {text}" for text in answer["wrong"]]
+    assert wrong == []
+    assert ended & {"killed", "refused"} or kind == "short", "the fault did happen"
+
+
+def test_after_a_power_loss_what_was_committed_is_there(worker: harness.Worker, traced: Any) -> None:
+    lost = worker.do("power", variants=list(replay.VARIANTS), every=151)
+    assert lost["wrong"] == []
+    assert lost["states"] > 25
+
+
+@pytest.mark.parametrize("forgotten", [".hnsw.tmp", "/segments", "-wal"])
+def test_a_forgotten_sync_would_be_noticed(worker: harness.Worker, traced: Any, forgotten: str) -> None:
+    """The same test, on a log from which these syncs are left out: it must fail."""
+    sealed = [call.number for call in traced[1] if call.op == "fsync" and call.role == "segments"]
+    place = [sealed[1], sealed[1] + 1]  # the first seal was committed long before
+    lost = worker.do("power", variants=["lost", "names"], every=1, calls=place, unsynced=forgotten)
+    assert lost["wrong_count"] > 0
+
+
+# ------------------------------------------------------------ as the user sees it
+
+
+def run_command(home: Path, shim: Path, at: int, kind: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    folder = home / "indexes" / "default"
+    faults = {"LD_PRELOAD": str(shim), "FAULTS_FOLDER": str(folder), "FAULTS_AT": str(at), "FAULTS_KIND": kind}
+    environ = harness.environment(EDGERAG_HOME=str(home), **faults)
+    command = [sys.executable, "-m", "edgerag", *arguments]
+    return subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        ("full", ("remove", "/docs/a")),
+        ("eio", ("remove", "/docs/a")),
+        ("full", ("library", "compact")),
+        ("dead", ("library", "compact")),
+    ],
+)
+def test_a_command_that_cannot_write_says_so_in_a_sentence(
+    tmp_path: Path, shim: Path, kind: str, arguments: tuple[str, ...]
+) -> None:
+    folder = tmp_path / "indexes" / "default"
+    folder.parent.mkdir()
+    # Up to where a removal of "b" has left a graph half dead: there is something to compact.
+    prepare(folder, steps=9)
+    before = read_state(folder)
+    done = run_command(tmp_path, shim, 12, kind, *arguments)
+    assert done.returncode == 5, done.stderr
+    assert "Traceback" not in done.stderr
+    said = done.stderr.strip().splitlines()
+    assert len(said) <= 2
+    assert str(folder) in said[-1] or str(folder) in said[0]
+    assert "Free some space" in done.stderr
+    after = read_state(folder)
+    assert (after.content, after.wrong) == (before.content, [])
+
+
+@pytest.mark.parametrize("kind", ["full", "enospc", "eio"])
+@pytest.mark.parametrize("at", [1, 2, 4])
+def test_a_full_disk_keeps_nobody_from_reading(tmp_path: Path, shim: Path, kind: str, at: int) -> None:
+    """A reader needs room beside the database too, and goes on without where there is none."""
+    folder = tmp_path / "indexes" / "default"
+    folder.parent.mkdir()
+    prepare(folder, steps=9)
+    done = run_command(tmp_path, shim, at, kind, "library", "verify")
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    assert "library.sqlite is whole" in done.stdout
+
+
+def test_changes_that_a_full_disk_keeps_from_being_read_are_not_passed_over(tmp_path: Path, shim: Path) -> None:
+    folder = tmp_path / "indexes" / "default"
+    folder.parent.mkdir()
+    killed = subprocess.run(
+        [sys.executable, "-c", f"import os, signal\n{KILLED}", str(folder)], env=harness.environment(), check=False
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert (folder / "library.sqlite-wal").stat().st_size
+    (folder / "library.sqlite-shm").unlink()  # as after a restart of the machine
+    for kind, at in (("full", 1), ("enospc", 2)):
+        done = run_command(tmp_path, shim, at, kind, "library", "verify")
+        assert done.returncode == 5, done.stderr
+        assert "library.sqlite-wal holds changes" in done.stderr
+        assert "Free some space" in done.stderr
+        assert "Traceback" not in done.stderr
+    state = read_state(folder)  # once there is room
+    assert state.wrong == []
+    assert state.content is not None
+    assert "a word3" in state.content
+
+
+KILLED = """
+import os, signal, sys
 from pathlib import Path
-import hnswlib
-import numpy as np
-from edgerag.errors import EdgeragError, StorageFull
-from edgerag.index import library as library_module
-from edgerag.index.hnsw import build, write
-from edgerag.index.segments import SealSettings
-from edgerag.types import Chunk, EmbedderIdentity, ParsedDocument
-
-IDENTITY = EmbedderIdentity("by-rule", "ab" * 32, 16, ("*",))
-SMALL = SealSettings(block_bytes=4096, graph_rows=10, max_rows=1000)
+from faults import writer
+with writer.open_small(Path(sys.argv[1]), "write") as library:
+    writer.STEPS[0].run(library)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
-def embed(texts):
-    rows = [np.random.default_rng(list(hashlib.sha256(text.encode()).digest())).normal(size=16) for text in texts]
-    rows = np.array(rows, dtype=np.float32)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+def prepare(folder: Path, *, steps: int) -> None:
+    with writer.open_small(folder, "write") as library:
+        for step in writer.STEPS[:steps]:
+            step.run(library)
 
 
-def put(library, name, words):
-    text = "\\n".join(words)
-    chunks, start = [], 0
-    for ordinal, word in enumerate(words):
-        chunks.append(Chunk(ordinal, start, start + len(word), word, (), None, None, ordinal + 1, ordinal + 1, 1))
-        start += len(word) + 1
-    parsed = ParsedDocument(text=text, title=name, media_type="text/plain")
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    library.put_document(parsed, chunks, path=name, root="/", content_sha256=digest, size_bytes=1, mtime_ns=1)
+# ------------------------------------------------------------ a disk that is really full
 
 
-def remove(library, name):
-    document = library.document_by_path(name)
-    if document is not None:
-        library.remove_documents([document.id])
-
-
-def embed_pending(library, limit=6):
-    while pending := library.pending_chunks(limit):
-        library.put_vectors([chunk.id for chunk in pending], embed([chunk.chunk.embedding_text for chunk in pending]))
-
-
-WORDS = {name: [f"{name} word{i}" for i in range(12)] for name in "abcd"}
-CHANGED = [*WORDS["a"][:6], "a changed", *WORDS["a"][7:]]
-STEPS = [
-    lambda library: put(library, "a", WORDS["a"]),
-    lambda library: put(library, "b", WORDS["b"]),
-    embed_pending,
-    lambda library: library.seal(),
-    lambda library: put(library, "c", WORDS["c"]),
-    lambda library: put(library, "a", CHANGED),
-    lambda library: remove(library, "b"),
-    embed_pending,
-    lambda library: library.seal(),
-    lambda library: put(library, "d", WORDS["d"]),
-    embed_pending,
-    lambda library: remove(library, "c"),
-    lambda library: library.seal(),
-]
-# What must be there once so many steps are done, whatever came after.
-EXPECTED = {1: {"a": WORDS["a"]}, 2: {"b": WORDS["b"]}, 5: {"c": WORDS["c"]}, 6: {"a": CHANGED}, 7: {"b": None},
-            10: {"d": WORDS["d"]}, 12: {"c": None}}
-
-
-def run(folder, done):
-    """Every step is safe to be repeated; ``done`` counts those that returned."""
-    count = int(done.read_text()) if done.exists() else 0
-    with library_module.open_library(folder, mode="write", budget_bytes=10**8, identity=IDENTITY,
-                                     seal_settings=SMALL) as library:
-        for number in range(count, len(STEPS)):
-            STEPS[number](library)
-            done.write_text(str(number + 1))
-
-
-def answers(folder):
-    with library_module.open_library(folder, mode="read", budget_bytes=10**8, seal_settings=SMALL) as library:
-        found = []
-        for query in embed([f"query {i}" for i in range(8)]):
-            hits = library.search_vectors(query, limit=20, ef_search=200)
-            chunks = library.chunks([hit.chunk_id for hit in hits])
-            found.append([(c.path, c.chunk.text, round(h.score, 5)) for c, h in zip(chunks, hits, strict=True)])
-        for word in ("word3", "changed", "a", "d word7"):
-            hits = library.search_keywords(word, limit=40)
-            chunks = library.chunks([hit.chunk_id for hit in hits])
-            found.append([(c.path, c.chunk.text, round(h.score, 5)) for c, h in zip(chunks, hits, strict=True)])
-        return found
-
-
-def check(folder, done, *, exact):
-    """Opens it as a user would next; everything that returned must be there. Sentences of what is wrong."""
-    if not folder.exists() or (not done.exists() and not (folder / "library.sqlite").exists()):
-        return []
-    wrong = []
-    count = int(done.read_text()) if done.exists() else 0
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A mounted folder of 64 KiB, to be made larger by :func:`resize`."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small disk needs root")
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder)], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.strip()}")
     try:
-        library = library_module.open_library(folder, mode="read", budget_bytes=10**8, seal_settings=SMALL)
-    except EdgeragError as error:
-        return [] if count == 0 and type(error).__name__ == "LibraryMissing" else [f"cannot be opened: {error}"]
-    with library:
-        wrong += [finding.message for finding in library.verify() if finding.severity != "ok"]
-        wanted = {}
-        for step in range(1, count + 1):
-            wanted |= EXPECTED.get(step, {})
-        coming = {}
-        if not exact:
-            coming = EXPECTED.get(count + 1, {})  # the step under way may or may not have been committed
-        for name, words in wanted.items():
-            document = library.document_by_path(name)
-            text = library.parsed_document(document.id).text.split("\\n") if document else None
-            if text != words and not (name in coming and text == coming[name]):
-                wrong.append(f"{name} is {text} after {count} steps")
-        query = embed(["x"])[0]
-        hits = library.search_vectors(query, limit=10**6, ef_search=10)
-        chunks, pending = library.chunk_count(), library.pending_count()
-        if len(hits) != chunks - pending:
-            wrong.append(f"{len(hits)} vectors for {chunks} chunks with {pending} pending")
-        if pending and count in (3, 8, 11) and exact:
-            wrong.append(f"{pending} chunks pending after they were embedded")
-    return wrong
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-# A killed process loses nothing that it gave to the kernel: syncing would only make the test slow.
-os.fsync = lambda descriptor: None
-connect = sqlite3.connect
+def resize(disk: Path, size: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,size={size}", str(disk)], check=True)
 
 
-class Unsynced(sqlite3.Connection):
-    def execute(self, statement, *args):
-        return super().execute(statement.replace("synchronous = FULL", "synchronous = OFF"), *args)
-
-
-sqlite3.connect = lambda *args, **options: connect(*args, factory=Unsynced, **options)
-
-
-class Killer:
-    def __init__(self, at):
-        self.at, self.count = at, 0
-
-    def step(self):
-        self.count += 1
-        if self.count == self.at:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def around(self, function):
-        def wrapped(*args, **options):
-            self.step()
-            result = function(*args, **options)
-            self.step()
-            return result
-        return wrapped
-
-    def install(self):
-        killer = self
-
-        class Connection(Unsynced):
-            def execute(self, statement, *args):
-                if statement.startswith(("COMMIT", "PRAGMA wal_checkpoint", "PRAGMA journal_mode")):
-                    return killer.around(super().execute)(statement, *args)
-                return super().execute(statement, *args)
-
-            def executemany(self, *args):
-                killer.step()
-                return super().executemany(*args)
-
-            def executescript(self, *args):
-                return killer.around(super().executescript)(*args)
-
-            def close(self):
-                return killer.around(super().close)()
-
-        sqlite3.connect = lambda *args, **options: connect(*args, factory=Connection, **options)
-        for name in ("fsync", "replace", "unlink", "mkdir", "ftruncate"):
-            setattr(os, name, self.around(getattr(os, name)))
-        write.zlib = type("zlib", (), {"crc32": staticmethod(self.around(zlib.crc32))})
-        real = hnswlib.Index
-
-        class Index(real):
-            def save_index(self, path):
-                killer.step()
-                super().save_index(path)
-                with open(path, "r+b") as file:  # half of it written
-                    whole = file.read()
-                    file.truncate(len(whole) // 2)
-                    killer.step()
-                    file.seek(0)
-                    file.write(whole)
-                killer.step()
-        build.hnswlib.Index = Index
-
-
-def in_child(work):
-    pid = os.fork()
-    if pid == 0:
+def fill(disk: Path) -> Path:
+    """Takes all room that is left; gives the file that does."""
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file:
         try:
-            work()
-        except EdgeragError as error:
-            print(type(error).__name__, error.message, file=sys.stderr)
-            os._exit(5 if isinstance(error, StorageFull) else 4)
-        except BaseException:
-            import traceback
-            traceback.print_exc()
-            os._exit(3)
-        os._exit(0)
-    _, status = os.waitpid(pid, 0)
-    return os.waitstatus_to_exitcode(status)
+            while True:
+                file.write(bytes(4096))
+        except OSError:
+            return filler
 
 
-def killed_at(base, at):
-    folder, done = base / f"{at}" / "lib", base / f"{at}" / "done"
-    folder.parent.mkdir()
-
-    def work():
-        Killer(at).install()
-        run(folder, done)
-
-    code = in_child(work)
-    wrong = check(folder, done, exact=False)
-    if code == -signal.SIGKILL:
-        # Once more at the same count, now from the middle; then to the end.
-        in_child(work)
-        wrong += check(folder, done, exact=False)
-    finished = in_child(lambda: run(folder, done))
-    if finished != 0:
-        wrong.append(f"the next run ended with {finished}")
-    wrong += check(folder, done, exact=True)
-    leftovers = [path.name for path in (folder / "segments").iterdir() if not path.name.endswith(".hnsw")]
-    if leftovers:
-        wrong.append(f"left behind: {leftovers}")
-    return code, wrong, answers(folder)
-
-
-def limited_to(base, limit):
-    folder, done = base / f"limit{limit}" / "lib", base / f"limit{limit}" / "done"
-    folder.parent.mkdir()
-
-    def work():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
-        run(folder, done)
-
-    code = in_child(work)
-    wrong = check(folder, done, exact=False)
-    if code not in (0, 5):
-        wrong.append(f"ended with {code} instead of StorageFull")
-    if in_child(lambda: run(folder, done)) != 0:
-        wrong.append("the next run failed")
-    wrong += check(folder, done, exact=True)
-    return code, wrong, answers(folder)
-
-
-base = Path(sys.argv[2])
-if sys.argv[1] == "kill":
-    first, step = map(int, sys.argv[3:])
-    at = first
-    while True:
-        code, wrong, found = killed_at(base, at)
-        print(json.dumps([at, code, wrong, found]), flush=True)
-        if code == 0:
+def test_a_disk_that_is_really_full(small_disk: Path) -> None:
+    folder = small_disk / "lib"
+    done, stopped = 0, 0
+    command = [sys.executable, "-m", "faults.writer", str(folder)]
+    for size in ("64k", "200k", "300k", "400k", "500k", "700k", "8m"):
+        resize(small_disk, size)
+        run = subprocess.run(
+            [*command, str(done)], env=harness.environment(), capture_output=True, text=True, check=False, timeout=60
+        )
+        steps = [int(line.split()[0]) for line in run.stdout.splitlines()]
+        done = max([done, *steps])
+        filler = fill(small_disk)
+        state = read_state(folder)  # a full disk keeps nobody from reading
+        filler.unlink()
+        assert state.wrong == []
+        if run.returncode == 0:
             break
-        at += step
-else:
-    for limit in map(int, sys.argv[3:]):
-        code, wrong, found = limited_to(base, limit)
-        print(json.dumps([limit, code, wrong, found]), flush=True)
-'''
+        stopped += 1
+        assert run.returncode == 5, run.stderr
+        assert run.stderr.startswith("StorageFull: "), run.stderr
+        assert "Free some space" in run.stderr
+    assert done == len(writer.STEPS)
+    assert stopped >= 4
+    assert not [path.name for path in folder.rglob("*.tmp")]
 
 
-def work(tmp_path: Path, *arguments: str) -> list[list[Any]]:
-    script = tmp_path / "worker.py"
-    script.write_text(WORKER, encoding="utf-8")
-    environ = os.environ | {"PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(script), arguments[0], str(tmp_path), *arguments[1:]]
-    result = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
-    return [json.loads(line) for line in result.stdout.splitlines()]
-
-
-@pytest.mark.parametrize("first", [1, 2, 3])
-def test_killed_anywhere_nothing_committed_is_lost(tmp_path: Path, first: int) -> None:
-    *killed, undisturbed = work(tmp_path, "kill", str(first), "3")
-    assert undisturbed[1] == 0
-    assert len(killed) > 40, "there are that many places to be killed at"
-    assert any(undisturbed[3])
-    for at, code, wrong, found in [*killed, undisturbed]:
-        assert (at, code, wrong) == (at, 0 if at == undisturbed[0] else -9, [])
-        assert found == undisturbed[3], f"killed at {at}"
-
-
-def test_on_a_full_disk_nothing_committed_is_lost(tmp_path: Path) -> None:
-    limits = [0, 1, 4096, 10_000, 20_000, 40_000, 60_000, 80_000, 100_000, 130_000, 160_000, 200_000, 250_000, 300_000]
-    results = work(tmp_path, "limit", *map(str, limits), "1000000000")
-    undisturbed = results[-1]
-    assert undisturbed[1] == 0
-    assert sum(code == 5 for _, code, _, _ in results) >= 8, "most of them were too little"
-    for limit, code, wrong, found in results:
-        assert (limit, code, wrong) == (limit, code, [])
-        assert found == undisturbed[3], f"limited to {limit}"
+def test_a_library_opens_for_reading_on_a_full_disk(small_disk: Path) -> None:
+    resize(small_disk, "8m")
+    folder = small_disk / "lib"
+    prepare(folder, steps=9)
+    before = read_state(folder)
+    for left in folder.glob("*-shm"):  # as after the last process is gone
+        left.unlink()
+    filler = fill(small_disk)
+    with writer.open_small(folder, "read") as reader:
+        query = writer.embed(["query 1"])[0]
+        hits = reader.search_vectors(query, limit=5, ef_search=100)
+        assert len(hits) == 5
+        assert read_state(folder) == before
+        # Once there is room a writer can come, and the reader follows it.
+        filler.unlink()
+        with writer.open_small(folder, "write") as library:
+            writer.remove(library, "/docs/a")
+            library.seal()
+            assert {chunk.path for chunk in reader.chunks([hit.chunk_id for hit in hits])} == set()
+            found = reader.search_vectors(query, limit=50, ef_search=100)
+            assert len(found) == library.chunk_count() - library.pending_count()

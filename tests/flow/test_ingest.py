@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +19,10 @@ from unit.ingest import craft
 
 from edgerag.config import ChunkSettings, IngestSettings
 from edgerag.errors import StorageFull, UsageError
+from edgerag.index.hnsw import format as layout
+from edgerag.index.hnsw.residency import Residency
 from edgerag.index.library import Library, open_library
+from edgerag.index.segments import SealSettings
 from edgerag.ingest.pipeline import ingest
 from edgerag.types import (
     Embedder,
@@ -87,7 +92,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     embedder = HashingEmbedder()
     (tmp_path / "docs").mkdir()
     with open_library(
-        tmp_path / "library", mode="write", budget_bytes=64_000_000, identity=embedder.identity
+        tmp_path / "library", mode="write", residency=Residency(64_000_000), identity=embedder.identity
     ) as library:
         yield Bench(tmp_path / "docs", library, embedder)
 
@@ -405,6 +410,103 @@ class TestProgressAndEnd:
         assert (done.reports, done.chunks_embedded) == ((), 6)
 
 
+class TestSealing:
+    """What happens to the index while files are read, with segments of a dozen vectors."""
+
+    @pytest.fixture
+    def bench(self, tmp_path: Path) -> Iterator[Bench]:
+        embedder = HashingEmbedder()
+        (tmp_path / "docs").mkdir()
+        with open_library(
+            tmp_path / "library",
+            mode="write",
+            residency=Residency(64_000_000),
+            identity=embedder.identity,
+            seal_settings=SealSettings(block_bytes=4096, graph_rows=10, unsealed_rows=12),
+        ) as library:
+            yield Bench(tmp_path / "docs", library, embedder)
+
+    settings = IngestSettings(batch_chunks=4)
+
+    def test_a_long_ingest_seals_as_it_goes_and_joins_at_its_end(self, bench: Bench) -> None:
+        for number in range(8):
+            bench.write(f"{number}.md", chapters(9))
+        unsealed, segments, said = [], [], []
+        for event in bench.start(settings=self.settings):
+            if isinstance(event, IngestProgress):
+                said.append(event.current)
+                if not event.current.startswith("sealing the index: "):  # the library is at work in another thread
+                    status = bench.library.status()
+                    unsealed.append(status.unsealed_count)
+                    segments.append(len(status.segments))
+        assert max(unsealed) <= 12
+        assert max(segments) == 6
+        assert (unsealed[-1], segments[-1]) == (0, 1)
+        assert "sealing the index: linking, 12 of 12" in said
+        assert "sealing the index: writing, 72 of 72" in said
+        hits = bench.library.search_vectors(bench.embedder.embed_query("chapter 3"), limit=100, ef_search=100)
+        assert len(hits) == 72
+
+    def test_stopped_while_sealing_nothing_is_lost_and_the_next_run_seals(self, bench: Bench) -> None:
+        bench.write("a.md", chapters(10))
+        stop = threading.Event()
+        events = []
+        for event in bench.start(settings=self.settings, cancelled=stop.is_set):
+            events.append(event)
+            if isinstance(event, IngestProgress) and event.current == "sealing the index":
+                stop.set()
+        done = events[-1]
+        assert isinstance(done, IngestDone)
+        assert done.interrupted
+        assert (bench.library.pending_count(), bench.library.status().unsealed_count) == (0, 10)
+        query = bench.embedder.embed_query("chapter 3")
+        before = bench.library.search_vectors(query, limit=20, ef_search=100)
+        assert len(before) == 10
+        assert not bench.run().interrupted
+        assert bench.library.status().unsealed_count == 0
+        assert bench.library.search_vectors(query, limit=20, ef_search=100) == before
+
+    def test_whoever_stops_listening_stops_the_sealing(self, bench: Bench) -> None:
+        bench.write("a.md", chapters(10))
+        run = bench.start(settings=self.settings)
+        for event in run:
+            if isinstance(event, IngestProgress) and event.current.startswith("sealing the index: "):
+                break
+        run.close()  # type: ignore[attr-defined]
+        assert [thread.name for thread in threading.enumerate() if thread.name == "sealing"] == []
+        assert {finding.severity for finding in bench.library.verify()} == {"ok"}
+
+    def test_a_full_disk_while_sealing_is_told(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+        from edgerag.index import construction
+
+        def full(*_: object, **__: object) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        bench.write("a.md", chapters(10))
+        with monkeypatch.context() as context:
+            context.setattr(construction, "write_segment", full)
+            with pytest.raises(StorageFull, match="disk is full"):
+                bench.run()
+        assert bench.run().chunks_embedded == 0
+        assert bench.library.status().unsealed_count == 0
+
+    def test_a_damaged_segment_is_told_and_stops_nothing(self, bench: Bench) -> None:
+        bench.write("a.md", chapters(10))
+        bench.run()
+        (file,) = (bench.library.folder / "segments").iterdir()
+        raw = bytearray(file.read_bytes())
+        section = layout.read_header(file, identity=bench.embedder.identity).section(layout.SectionKind.VECTORS)
+        assert section is not None
+        raw[section.offset + 3] ^= 1
+        file.write_bytes(raw)
+        bench.write("b.md", chapters(10, words=80))
+        done = bench.run()
+        assert done.count("ingested") == 1
+        assert len(done.notes) == 1
+        assert file.name in done.notes[0]
+        assert bench.library.status().unsealed_count == 0
+
+
 def children() -> set[str]:
     task = Path(f"/proc/{os.getpid()}/task")
     return {pid for thread in task.iterdir() for pid in (thread / "children").read_text().split()}
@@ -416,10 +518,13 @@ sys.path[:0] = {paths!r}
 from pathlib import Path
 from fakes import HashingEmbedder
 from edgerag.config import ChunkSettings, IngestSettings
+from edgerag.index.hnsw.residency import Residency
 from edgerag.index.library import open_library
 from edgerag.ingest.pipeline import ingest
 embedder = HashingEmbedder()
-with open_library(Path({library!r}), mode="write", budget_bytes=64_000_000, identity=embedder.identity) as library:
+with open_library(
+    Path({library!r}), mode="write", residency=Residency(64_000_000), identity=embedder.identity
+) as library:
     events = ingest([Path({docs!r})], library=library, embedder=lambda: embedder,
         settings=IngestSettings(batch_chunks=2), chunks=ChunkSettings(), cancelled=lambda: False)
     for count, event in enumerate(events):
@@ -443,7 +548,7 @@ def test_killed_at_any_moment_the_next_run_gives_what_one_run_gives(tmp_path: Pa
     embedder = HashingEmbedder()
     for name in ("library", "other"):
         with open_library(
-            tmp_path / name, mode="write", budget_bytes=64_000_000, identity=embedder.identity
+            tmp_path / name, mode="write", residency=Residency(64_000_000), identity=embedder.identity
         ) as library:
             if name == "library":
                 assert {finding.severity for finding in library.verify()} <= {"ok", "info"}

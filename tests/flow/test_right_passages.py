@@ -12,6 +12,7 @@ from edgerag.config import ChunkSettings, GenerationSettings, IngestSettings, Re
 from edgerag.engine.catalog import Catalog
 from edgerag.engine.embedder import LlamaEmbedder, open_embedder
 from edgerag.engine.generator import LlamaGenerator, open_generator
+from edgerag.index.hnsw.residency import Residency
 from edgerag.index.library import Library, open_library
 from edgerag.ingest.pipeline import ingest
 from edgerag.types import Answer, AnswerDone
@@ -62,7 +63,7 @@ def generator(catalog: Catalog) -> Iterator[LlamaGenerator]:
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory, embedder: LlamaEmbedder) -> Iterator[Library]:
     folder = tmp_path_factory.mktemp("library") / "handbook"
-    with open_library(folder, mode="write", budget_bytes=50_000_000, identity=embedder.identity) as writer:
+    with open_library(folder, mode="write", residency=Residency(50_000_000), identity=embedder.identity) as writer:
         for _ in ingest(
             [TEXTS],
             library=writer,
@@ -72,7 +73,7 @@ def library(tmp_path_factory: pytest.TempPathFactory, embedder: LlamaEmbedder) -
             cancelled=never,
         ):
             pass
-    with open_library(folder, mode="read", budget_bytes=50_000_000) as reader:
+    with open_library(folder, mode="read", residency=Residency(50_000_000)) as reader:
         yield reader
 
 

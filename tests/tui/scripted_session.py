@@ -39,6 +39,7 @@ from edgerag.types import (
     Prompt,
     PromptReady,
     Scores,
+    SegmentBlocks,
     Source,
     StageTime,
     StopReason,
@@ -152,6 +153,7 @@ class ScriptedSession:
         self.notes: tuple[str, ...] = ()
         self.sources: tuple[Source, ...] | None = None
         self.pending = 0
+        self.blocks: list[SegmentBlocks] = []
         self.failures: dict[str, Exception] = {}
         self.histories: list[tuple[Turn, ...]] = []
         self.removed: list[str] = []
@@ -161,6 +163,7 @@ class ScriptedSession:
             FileReport("/new/scan.pdf", "failed", "It holds no text: a scan without a text layer.", 0),
             FileReport("/new/logo.png", "skipped", "No reader for image/png.", 0),
         ]
+        self.index_notes: tuple[str, ...] = ()  # of an ingest
         self.before_delta: Callable[[int], None] = lambda index: None  # in the worker's thread
         self.before_file: Callable[[int], None] = lambda index: None
         self.threads: set[str] = set()
@@ -245,7 +248,8 @@ class ScriptedSession:
                 text = f"Introduction\n\nWhat {report.path} says.\n"
                 self.library[report.path] = plain_document(Path(report.path).stem, text)
                 self.numbers[report.path] = max(self.numbers.values(), default=0) + 1
-        yield IngestDone(tuple(reports), chunks, 4.1, interrupted=len(reports) < len(self.reports))
+        interrupted = len(reports) < len(self.reports)
+        yield IngestDone(tuple(reports), chunks, 4.1, interrupted, notes=self.index_notes)
 
     def remove(self, paths: Sequence[str]) -> list[Document]:
         self._called("remove")
@@ -302,6 +306,12 @@ class ScriptedSession:
             resident_bytes=1_100_000,
             segments=(),
         )
+
+    def library_blocks(self) -> list[SegmentBlocks]:
+        self._called("library_blocks")
+        if not self.library:
+            raise LibraryMissing("There is no library 'default' yet.", remedy="Press F2 to add documents.")
+        return self.blocks
 
     # ------------------------------------------------------------ models and machine
 

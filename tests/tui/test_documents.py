@@ -44,6 +44,14 @@ async def add(driver: Driver, path: str) -> None:
     await driver.press("enter")
 
 
+async def test_what_an_ingest_found_wrong_with_the_index_is_shown(folder: Path) -> None:
+    session = ScriptedSession()
+    session.index_notes = ("A part of the index was left as it is.",)
+    async with running(session) as driver:
+        await add(driver, str(folder))
+        await driver.see("Done, but some files failed", "A part of the index was left as it is.")
+
+
 async def test_progress_then_a_summary_with_the_reasons_and_new_counts(folder: Path) -> None:
     session = ScriptedSession()
     gate = session.before_file = Gate(at=2)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from edgerag.config import load_settings, parse_size
+from edgerag.config import Share, load_settings, parse_budget, parse_size
 from edgerag.errors import UsageError
 
 
@@ -46,6 +46,13 @@ def test_home_variable_is_not_a_setting(tmp_path: Path) -> None:
         ("[generation]\ntemperature = nan\n", ["generation.temperature", "nan"]),
         ("[generation]\nseed = 'x'\n", ["generation.seed", "x"]),
         ("[memory]\nbudget = 'much'\n", ["memory.budget", "much"]),
+        ("[memory]\nbudget = '0%'\n", ["memory.budget", "0%"]),
+        ("[memory]\nbudget = '101 %'\n", ["memory.budget", "101 %", "100%"]),
+        ("[memory]\nbudget = '-5%'\n", ["memory.budget", "-5%"]),
+        ("[memory]\nbudget = '10%%'\n", ["memory.budget", "10%%"]),
+        ("[memory]\nbudget = 0.1\n", ["memory.budget", "0.1", "between"]),
+        ("[memory]\nbudget = true\n", ["memory.budget"]),
+        ("[ingest]\nmax_file_size = '10%'\n", ["ingest.max_file_size", "10%"]),
         ("[library]\nname = 3\n", ["library.name", "3"]),
         ("library = 'x'\n", ["library", "keys"]),
         ("[retrieval\n", ["config.toml"]),
@@ -76,6 +83,15 @@ def test_unknown_variable_is_refused_by_its_name() -> None:
 )
 def test_sizes(text: str, size_bytes: int) -> None:
     assert parse_size(text) == size_bytes
+
+
+def test_the_budget_is_a_size_or_a_share_of_the_free_memory(tmp_path: Path) -> None:
+    absolute = load_settings(write(tmp_path, "[memory]\nbudget = '64 MB'\n"), {}, {}).memory
+    assert absolute.budget == absolute.budget_bytes(10**12) == absolute.budget_bytes(0) == 64_000_000
+    share = load_settings(tmp_path / "absent.toml", {"EDGERAG_MEMORY_BUDGET": " 12.5 % "}, {}).memory
+    assert share.budget == parse_budget("12.5%") == Share(12.5)
+    assert share.budget_bytes(8_000_000_000) == 1_000_000_000
+    assert share.budget_bytes(0) == 1_000_000, "never less than the least that can be set"
 
 
 @pytest.mark.parametrize("text", ["", "MB", "-1", "1 XB", "1e9", "٣"])

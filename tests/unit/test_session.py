@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from fakes import HashingEmbedder, ScriptedGenerator
 
-from edgerag.config import LibrarySettings, Settings
+from edgerag.config import LibrarySettings, MemorySettings, Settings, Share
 from edgerag.errors import EmbedderMismatch, LibraryError, LibraryMissing, ModelMissing, UsageError
 from edgerag.locations import Locations
 from edgerag.session import Session, Supplier
-from edgerag.types import AnswerDelta, AnswerDone, IngestDone
+from edgerag.types import AnswerDelta, AnswerDone, Filter, IngestDone, MergeProgress
 
 
 class TestSupplier:
@@ -142,3 +142,106 @@ def test_libraries_are_apart(tmp_path: Path, docs: Path) -> None:
         with Session(settings, Locations(tmp_path), embedder=lambda: embedder) as session:
             list(session.ingest([docs / file]))
             assert [Path(d.path).name for d in session.documents()] == [Path(file).name]
+
+
+def test_a_search_looks_only_where_it_is_told(tmp_path: Path, docs: Path) -> None:
+    with open_session(tmp_path) as session:
+        list(session.ingest([docs / "sub"], tags=["Birds"]))
+        fill(session, docs)
+        assert [document.tags for document in session.documents()] == [(), ("birds",)]
+        for where in (Filter(tags=("birds",)), Filter(paths=(str(docs / "sub"),))):
+            hits = session.search("badger heron", limit=5, where=where).hits
+            assert {Path(hit.chunk.path).name for hit in hits} == {"heron.md"}
+        *_, done = session.ask("When does the badger sleep?", where=Filter(tags=("birds",)))
+        assert isinstance(done, AnswerDone)
+        assert "badger.md" not in {Path(source.hit.chunk.path).name for source in done.answer.sources}
+        for act in (
+            lambda where: session.search("badger", limit=5, where=where),
+            lambda where: list(session.ask("When?", where=where)),
+        ):
+            with pytest.raises(UsageError, match=r"'fish'.*birds"):
+                act(Filter(tags=("fish",)))
+
+
+def test_ingesting_again_tags_what_did_not_change(tmp_path: Path, docs: Path) -> None:
+    with open_session(tmp_path) as session:
+        fill(session, docs)
+        *_, done = session.ingest([docs], tags=["one", "Two", "one"])
+        assert isinstance(done, IngestDone)
+        assert done.count("unchanged") == 2
+        assert {document.tags for document in session.documents()} == {("one", "two")}
+        with pytest.raises(UsageError, match="tag"):
+            list(session.ingest([docs], tags=[" "]))
+
+
+def test_tags_are_given_and_taken_by_name(tmp_path: Path, docs: Path) -> None:
+    with open_session(tmp_path) as session:
+        fill(session, docs)
+        (tagged,) = session.tag([str(docs / "sub")], add=["Water", "bird"])
+        assert tagged.tags == ("bird", "water")
+        assert session.tag([f"#{tagged.id}"], remove=["WATER"])[0].tags == ("bird",)
+        with pytest.raises(UsageError, match="nowhere"):
+            session.tag([str(docs), "/nowhere"], add=["x"])
+        assert {document.tags for document in session.documents()} == {(), ("bird",)}
+
+
+def test_all_parts_share_one_ceiling_on_memory(tmp_path: Path, docs: Path) -> None:
+    settings = Settings(memory=MemorySettings(budget=Share(5)))
+    with Session(settings, Locations(tmp_path), embedder=HashingEmbedder) as session:
+        fill(session, docs)
+        status = session.library_status()
+        assert status is not None
+        assert 1_000_000 <= status.budget_bytes < 10**12
+        session.search("badger", limit=1)
+        used = [session._residency()]
+        for reader in (session._asking, session._browsing):
+            with reader.use() as library:
+                used.append(library.residency)
+        assert len(set(map(id, used))) == 1
+        assert session.library_status() == status, "decided once, at the start"
+        (finding,) = [finding for finding in session.diagnose() if finding.name == "memory.budget"]
+        assert "5% of what is free" in finding.message
+
+
+def test_a_budget_that_cannot_be_kept_is_said(tmp_path: Path, docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from edgerag.ui.output import status_text
+
+    with open_session(tmp_path) as session:
+        fill(session, docs)
+        monkeypatch.setattr(session._residency(), "limitation", "resident pages cannot be measured")
+        status = session.library_status()
+        assert status is not None
+        assert "resident pages cannot be measured" in status_text(status)
+        (finding,) = [finding for finding in session.diagnose() if finding.name == "memory.budget"]
+        assert finding.severity == "warning"
+        assert "resident pages cannot be measured" in finding.message
+
+
+def test_compacting_through_the_session(tmp_path: Path, docs: Path) -> None:
+    with open_session(tmp_path) as session:
+        with pytest.raises(LibraryMissing):
+            session.compact_library(progress=lambda _: None)
+        fill(session, docs)
+        session.remove([str(docs / "badger.md")])
+        seen: list[MergeProgress] = []
+        done = session.compact_library(progress=seen.append)
+        assert (done.segments_after, done.rows_dropped, done.damaged) == (1, 1, ())
+        assert seen
+        assert {finding.severity for finding in session.verify_library()} == {"ok"}
+        assert [Path(hit.chunk.path).name for hit in session.search("heron", limit=5).hits] == ["heron.md"]
+
+
+def test_a_library_of_an_older_version_is_brought_up_when_it_is_asked(tmp_path: Path) -> None:
+    from edgerag.index import migrations
+    from edgerag.index.identity import write_identity
+    from edgerag.index.store import Store
+
+    folder = tmp_path / "indexes" / "default"
+    (folder / "segments").mkdir(parents=True)
+    store = Store(folder, mode="write", steps=migrations.STEPS[:1])
+    write_identity(store, HashingEmbedder().identity)
+    store.close()
+    with open_session(tmp_path) as session:
+        status = session.library_status()
+        assert status is not None
+        assert status.document_count == 0

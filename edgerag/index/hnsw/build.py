@@ -2,13 +2,14 @@
 
 hnswlib is the builder, never the searcher: its saved file (no magic, no checksum, saving to a full disk
 raises nothing) is written once to a temporary name, checked in every number that is used, exported into
-:class:`~edgerag.index.hnsw.write.Graph` and deleted. Same vectors in the same order give the same graph:
-one thread, a fixed seed. Nodes that the walk could not reach are linked.
+:class:`~edgerag.index.hnsw.write.Graph` and deleted. Same vectors in the same order give the same graph on
+one thread, with a fixed seed. Nodes that the walk could not reach are linked.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgerag.errors import StorageFull
+from edgerag.index.hnsw.graph import Graph, reordered
 from edgerag.index.hnsw.repair import link_unreachable
-from edgerag.index.hnsw.write import Graph
 
 if TYPE_CHECKING:
     from edgerag.types import Vectors
@@ -29,6 +30,8 @@ _SEED = 100
 # offsetLevel0, max_elements, cur_element_count, size_data_per_element, label_offset, offsetData, maxlevel,
 # enterpoint, maxM, maxM0, M, mult, ef_construction (hnswlib 0.8.0, hnswalg.h saveIndex).
 _HEADER = struct.Struct("<6QiI3QdQ")
+# Rows added between two looks at the user's wish to stop: half a second's work.
+_SLICE_ROWS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,30 +40,53 @@ class GraphSettings:
 
     m: int = 16
     ef_construction: int = 200
+    threads: int = 1  # with more, the graph differs from run to run
 
 
-def build_graph(vectors: Vectors, *, scratch: Path, settings: GraphSettings) -> Graph:
+class BuildCancelled(Exception):
+    """The user asked to stop; nothing was made."""
+
+
+def build_graph(
+    vectors: Vectors,
+    *,
+    scratch: Path,
+    settings: GraphSettings,
+    progress: Callable[[int, int], None] | None = None,
+    cancelled: Callable[[], bool] | None = None,
+) -> Graph:
     """The HNSW graph of ``vectors`` (n, dim), unit rows, n >= 1; ``scratch`` is a file name to use meanwhile.
 
-    Raises StorageFull when hnswlib's file could not be written whole.
+    ``progress`` is told rows done and rows in all. Raises BuildCancelled, and StorageFull when hnswlib's
+    file could not be written whole.
     """
     count, dimension = vectors.shape
     index = hnswlib.Index(space="ip", dim=dimension)
     index.init_index(max_elements=count, M=settings.m, ef_construction=settings.ef_construction, random_seed=_SEED)
-    index.add_items(vectors, np.arange(count), num_threads=1)
+    for start in range(0, count, _SLICE_ROWS):
+        if cancelled is not None and cancelled():
+            raise BuildCancelled
+        end = min(start + _SLICE_ROWS, count)
+        index.add_items(vectors[start:end], np.arange(start, end), num_threads=settings.threads)
+        if progress is not None:
+            progress(end, count)
     try:
         try:
             index.save_index(str(scratch))
         except RuntimeError as error:
             raise _unwritten(scratch, str(error)) from error
         del index  # the graph twice in memory is enough
-        graph = _export(scratch, count=count, dimension=dimension, settings=settings)
+        graph = read_graph(scratch, count=count, dimension=dimension, settings=settings)
     finally:
         scratch.unlink(missing_ok=True)
     return link_unreachable(graph, vectors)
 
 
-def _export(file: Path, *, count: int, dimension: int, settings: GraphSettings) -> Graph:
+def read_graph(file: Path, *, count: int, dimension: int, settings: GraphSettings) -> Graph:
+    """The graph in a file that hnswlib saved, its rows in the order of their labels 0 to ``count`` - 1.
+
+    Every number is checked. Raises StorageFull for a file that was not written whole.
+    """
     if not file.is_file():
         raise _unwritten(file, "it was not written")
     size = file.stat().st_size
@@ -78,13 +104,16 @@ def _export(file: Path, *, count: int, dimension: int, settings: GraphSettings) 
         raise _unwritten(file, f"it ends at byte {size}")
     records = raw[_HEADER.size : level0_end].reshape(count, row_bytes)
     labels = np.ascontiguousarray(records[:, label_offset:]).view("<u8")[:, 0]
-    if not np.array_equal(labels, np.arange(count, dtype=np.uint64)):
+    if not np.array_equal(np.sort(labels), np.arange(count, dtype=np.uint64)):
         raise _unwritten(file, "its labels are not the rows that were added")
     links = np.ascontiguousarray(records[:, :data_offset]).view("<u4").astype(np.uint32)
     links[:, 0] &= 0xFFFF  # the count is 16 bits; the flags beside it mark deleted rows, and there are none
     _check_links(links, count=count, file=file)
     levels, level_counts = _export_levels(raw[level0_end:], count=count, m=m, max_level=max_level, file=file)
-    return Graph(m, m0, entry, level_counts, levels, links)
+    graph = Graph(m, m0, entry, level_counts, levels, links)
+    if np.array_equal(labels, np.arange(count, dtype=np.uint64)):
+        return graph
+    return reordered(graph, np.argsort(labels))  # several threads added rows in another order
 
 
 def _export_levels(

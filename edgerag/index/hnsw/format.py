@@ -1,4 +1,4 @@
-"""Version 1 of the segment file: header, sections, blocks. docs/index-format.md has it byte by byte.
+"""The segment file: header, sections, blocks. docs/index-format.md has it byte by byte.
 
 A segment is one immutable file: a header, then sections of equal-sized rows. Each section is cut into
 blocks of ``block_bytes`` (64 MiB), each with its own CRC-32 in the header; the header has one of its own.
@@ -6,7 +6,8 @@ Rows are packed in groups of whole pages, so that none lies across a block and f
 CRC-32 (zlib): it finds every error burst up to 32 bits and misses one in four billion others, zlib is
 everywhere, and it is not meant against someone who forges files (who could write a right hash too).
 
-This module reads and checks headers; write.py makes files, search.py maps them.
+This module reads and checks headers; write.py makes files (of version 2), search.py maps them. A file of version 1,
+without codes, is still read and searched; the next seal rewrites it.
 """
 
 from __future__ import annotations
@@ -17,19 +18,26 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
+import numpy as np
+
 from edgerag.errors import EmbedderMismatch, LibraryDamaged, LibraryVersionUnknown
+from edgerag.index.hnsw import codes
 from edgerag.types import EmbedderIdentity
 
 # Not text, and broken by any transfer that changes line ends or cuts the eighth bit.
 MAGIC = b"\x89ERAG\r\n\x1a"
-VERSION = 1
+VERSION = 2
+OLDEST_VERSION = 1
 PAGE_BYTES = 4096
 BLOCK_BYTES = 64 * 2**20
 METRIC_COSINE = 1
 NO_ENTRY = 0xFFFF_FFFF
+MAX_ROWS = 2**31 - 1
+MAX_DIMENSION = 65_536
+MAX_LINKS = 4_096  # of a row; kernel.c has the same bound
 MAX_LEVELS = 64  # hnswlib's levels follow ln(n) / ln(M); 64 is out of reach
 
-_FIXED = struct.Struct("<8sIIIIQIIIIQIIIIIIII8x")
+_FIXED = struct.Struct("<8sIIIIQIIIIQIIIIIII12x")
 _SECTION = struct.Struct("<IIQQQIIII")
 FIXED_BYTES = _FIXED.size
 SECTION_BYTES = _SECTION.size
@@ -41,23 +49,49 @@ _RESTORE = "Restore the library folder from a copy, or delete it and ingest agai
 
 
 class SectionKind(IntEnum):
-    """What the rows of a section are. Later versions add kinds (compact codes); numbers stay."""
+    """What the rows of a section are. Numbers stay; a row that changes gets a new one."""
 
-    LABELS = 1  # chunk id of each row, u64
-    LEVELS = 2  # links above level 0: u32 node, u32 count, u32 × m
-    LINKS = 3  # links of level 0: u32 count, u32 × m0
-    VECTORS = 4  # the vectors, f32 × dimension, unit length
+    LABELS_1 = 1  # version 1: chunk id of each row, u64
+    LEVELS_1 = 2  # version 1: u32 node, u32 count, u32 × m
+    LINKS_1 = 3  # version 1: u32 count, u32 × m0
+    VECTORS_1 = 4  # version 1: f32 × dimension
+    LEVELS = 5  # links above level 0: u32 row, u32 position below, u32 count, u32 × m positions
+    LINKS = 6  # links of level 0: u16 count, packed rows
+    BITS = 7  # 1-bit codes, f32 factor
+    NIBBLES = 8  # 4-bit codes, f32 factor
+    VECTORS = 9  # the vectors, of unit length; u64 chunk id; u32 checksum of the row
+
+    @property
+    def title(self) -> str:
+        """How messages call it."""
+        return self.name.removesuffix("_1").lower()
 
 
 class Encoding(IntEnum):
-    """The number type of a section's rows, little-endian."""
+    """The number type of a section's rows, little-endian; mixed and packed rows are bytes."""
 
     F32 = 1
     U32 = 2
     U64 = 3
+    F16 = 4
+    BYTES = 5
 
 
-ENCODING_DTYPE = {Encoding.F32: "<f4", Encoding.U32: "<u4", Encoding.U64: "<u8"}
+ENCODING_DTYPE = {
+    Encoding.F32: "<f4",
+    Encoding.U32: "<u4",
+    Encoding.U64: "<u8",
+    Encoding.F16: "<f2",
+    Encoding.BYTES: "u1",
+}
+# The vectors of a segment may be stored as either.
+VECTOR_ENCODINGS = (Encoding.F16, Encoding.F32)
+ROW_TAIL_BYTES = 12  # chunk id and checksum behind each vector
+
+
+def vector_row_bytes(dimension: int, encoding: Encoding) -> int:
+    """A vector with what stands behind it."""
+    return dimension * np.dtype(ENCODING_DTYPE[encoding]).itemsize + ROW_TAIL_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +114,7 @@ class Section:
 class Header:
     """All that is known of a segment before any of its blocks is read."""
 
+    version: int
     block_bytes: int
     file_bytes: int
     dimension: int
@@ -87,6 +122,7 @@ class Header:
     m0: int  # most links of a node on level 0; 0: there is no graph, the segment is scanned
     row_count: int
     entry_point: int
+    entry_position: int  # of the entry point among the records of the highest level; 0 in version 1
     level_counts: tuple[int, ...]  # nodes on level 1, 2, ...
     model_name: str
     weights_sha256: str
@@ -100,6 +136,14 @@ class Header:
     @property
     def has_graph(self) -> bool:
         return self.m0 > 0
+
+    def section(self, kind: SectionKind) -> Section | None:
+        return next((section for section in self.sections if section.kind is kind), None)
+
+    def blocks_of(self, section: Section) -> range:
+        """The numbers of a section's blocks in the file."""
+        first = sum(each.block_count for each in self.sections[: self.sections.index(section)])
+        return range(first, first + section.block_count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +192,7 @@ def encode_header(header: Header) -> bytes:
     out = bytearray(
         _FIXED.pack(
             MAGIC,
-            VERSION,
+            header.version,
             size,
             0,
             header.block_bytes,
@@ -164,8 +208,7 @@ def encode_header(header: Header) -> bytes:
             len(header.block_crcs),
             len(name),
             len(weights),
-            0,
-            0,
+            header.entry_position,
         )
     )
     out += struct.pack(f"<{header.max_level}I", *header.level_counts)
@@ -206,9 +249,9 @@ def read_header(path: Path, *, identity: EmbedderIdentity) -> Header:
         if len(fixed) < FIXED_BYTES:
             raise damaged(path, f"is cut short: {actual_bytes} bytes are less than a header")
         version, size = struct.unpack_from("<II", fixed, len(MAGIC))
-        if version != VERSION:
+        if not OLDEST_VERSION <= version <= VERSION:
             raise LibraryVersionUnknown(
-                f"{path} has segment format {version} and this program knows format {VERSION}.",
+                f"{path} has segment format {version} and this program knows formats {OLDEST_VERSION} to {VERSION}.",
                 remedy="Use the edgerag that wrote it, or ingest into a new library.",
             )
         if size % PAGE_BYTES or not FIXED_BYTES <= size <= _MAX_HEADER_BYTES:
@@ -234,10 +277,10 @@ def read_header(path: Path, *, identity: EmbedderIdentity) -> Header:
 
 def _decode(raw: bytes, path: Path) -> Header:
     """The header behind a right checksum; still refuses one that contradicts itself."""
-    (_, _, size, _, block_bytes, file_bytes, dimension, metric, m, m0, row_count, entry_point) = _FIXED.unpack_from(
-        raw
-    )[:12]
-    level_count, section_count, block_count, name_bytes, weights_bytes = _FIXED.unpack_from(raw)[12:17]
+    (_, version, size, _, block_bytes, file_bytes, dimension, metric, m, m0, row_count, entry_point) = (
+        _FIXED.unpack_from(raw)[:12]
+    )
+    level_count, section_count, block_count, name_bytes, weights_bytes, entry_position = _FIXED.unpack_from(raw)[12:18]
     expected = header_size(
         section_count=section_count,
         level_count=level_count,
@@ -270,30 +313,68 @@ def _decode(raw: bytes, path: Path) -> Header:
         raise damaged(path, "has a damaged header (model name)") from error
     crcs = struct.unpack_from(f"<{block_count}I", raw, _up(position + name_bytes + weights_bytes, 4))
     header = Header(
-        block_bytes, file_bytes, dimension, m, m0, row_count, entry_point, level_counts, name, weights,
-        tuple(sections), crcs,
+        version, block_bytes, file_bytes, dimension, m, m0, row_count, entry_point, entry_position, level_counts, name,
+        weights, tuple(sections), crcs,
     )  # fmt: skip
     _check_consistency(header, size, path)
     return header
 
 
+def _expected_rows(header: Header) -> dict[SectionKind, tuple[int, int]]:
+    """(row bytes, rows) of every section that a file with these counts has."""
+    rows, dimension, upper = header.row_count, header.dimension, sum(header.level_counts)
+    if header.version == 1:
+        flat = {SectionKind.LABELS_1: (8, rows), SectionKind.VECTORS_1: (4 * dimension, rows)}
+        graph = {SectionKind.LINKS_1: (4 * (1 + header.m0), rows), SectionKind.LEVELS_1: (4 * (2 + header.m), upper)}
+    else:
+        vectors = header.section(SectionKind.VECTORS)
+        encoding = vectors.encoding if vectors and vectors.encoding in VECTOR_ENCODINGS else Encoding.F16
+        flat = {SectionKind.VECTORS: (vector_row_bytes(dimension, encoding), rows)}
+        graph = {
+            SectionKind.LEVELS: (4 * (3 + header.m), upper),
+            SectionKind.LINKS: (codes.links_row_bytes(rows, header.m0), rows),
+            SectionKind.BITS: (codes.bits_row_bytes(dimension), rows),
+            SectionKind.NIBBLES: (codes.nibbles_row_bytes(dimension), rows),
+        }
+    return flat | graph if header.has_graph else flat
+
+
+_ENCODINGS = {
+    SectionKind.LABELS_1: (Encoding.U64,),
+    SectionKind.LEVELS_1: (Encoding.U32,),
+    SectionKind.LINKS_1: (Encoding.U32,),
+    SectionKind.VECTORS_1: (Encoding.F32,),
+    SectionKind.LEVELS: (Encoding.U32,),
+    SectionKind.LINKS: (Encoding.BYTES,),
+    SectionKind.BITS: (Encoding.BYTES,),
+    SectionKind.NIBBLES: (Encoding.BYTES,),
+    SectionKind.VECTORS: VECTOR_ENCODINGS,
+}
+
+
 def _check_consistency(header: Header, size: int, path: Path) -> None:
-    wanted = {
-        SectionKind.LABELS: (Encoding.U64, 8, header.row_count),
-        SectionKind.VECTORS: (Encoding.F32, 4 * header.dimension, header.row_count),
-    }
-    if header.has_graph:
-        wanted[SectionKind.LINKS] = (Encoding.U32, 4 * (1 + header.m0), header.row_count)
-        wanted[SectionKind.LEVELS] = (Encoding.U32, 4 * (2 + header.m), sum(header.level_counts))
-    found = {section.kind: (section.encoding, section.row_bytes, section.row_count) for section in header.sections}
-    entry_ok = header.entry_point < header.row_count if header.has_graph else header.entry_point == NO_ENTRY
-    block_ok = header.block_bytes >= PAGE_BYTES and header.block_bytes & (header.block_bytes - 1) == 0
-    if found != wanted or len(found) != len(header.sections) or not (entry_ok and block_ok and header.dimension):
+    # Bounds first: what follows computes with these numbers.
+    bounded = (
+        0 < header.dimension <= MAX_DIMENSION
+        and 0 < header.row_count <= MAX_ROWS
+        and header.m0 <= MAX_LINKS
+        and header.m <= MAX_LINKS // 2
+        and header.block_bytes >= PAGE_BYTES
+        and header.block_bytes & (header.block_bytes - 1) == 0
+        and (header.entry_point < header.row_count if header.has_graph else header.entry_point == NO_ENTRY)
+        and all(0 < count <= header.row_count for count in header.level_counts)
+        and header.entry_position < max(1, header.level_counts[-1] if header.level_counts else 1)
+    )
+    if not bounded:
+        raise damaged(path, "has a damaged header (numbers that cannot be)")
+    found = {section.kind: (section.row_bytes, section.row_count) for section in header.sections}
+    typed = all(section.encoding in _ENCODINGS[section.kind] for section in header.sections)
+    if found != _expected_rows(header) or len(found) != len(header.sections) or not typed:
         raise damaged(path, "has a damaged header (sections contradict the counts)")
     position = size
     for section in header.sections:
         if section.row_bytes > header.block_bytes:
-            raise damaged(path, f"has a damaged header (section {section.kind.name.lower()})")
+            raise damaged(path, f"has a damaged header (section {section.kind.title})")
         grouping = group_rows(section.row_bytes, header.block_bytes)
         groups = -(-section.row_count // grouping.rows_per_group)
         if (
@@ -302,7 +383,7 @@ def _check_consistency(header: Header, size: int, path: Path) -> None:
             or section.length != groups * grouping.group_bytes
             or section.block_count != -(-section.length // header.block_bytes)
         ):
-            raise damaged(path, f"has a damaged header (section {section.kind.name.lower()})")
+            raise damaged(path, f"has a damaged header (section {section.kind.title})")
         position += section.length
     if position != header.file_bytes or sum(s.block_count for s in header.sections) != len(header.block_crcs):
         raise damaged(path, "has a damaged header (sections contradict the file size)")
@@ -335,7 +416,7 @@ def block_name(header: Header, block: int) -> str:
     first = 0
     for section in header.sections:
         if block < first + section.block_count:
-            return f"block {block} ({section.kind.name.lower()})"
+            return f"block {block} ({section.kind.title})"
         first += section.block_count
     return f"block {block}"
 

@@ -1,147 +1,349 @@
-"""The reference searcher: HNSW over a graph that lies in a file, and exact search, in numpy.
+"""Binds kernel.c, which the package's build compiles beside this file; ctypes releases the GIL while it works.
 
-It never sees a file: a graph is whatever answers :class:`Graph`. A compiled kernel may replace it for
-speed; this one stays as its oracle and where nothing can be compiled. Algorithm: Malkov and Yashunin,
-"Efficient and robust approximate nearest neighbor search using HNSW graphs" (arXiv:1603.09320),
-algorithms 2 and 5. Same graph, same query, same result: ties are broken by row.
+Where it was not compiled, or does not belong to this version, :func:`load_kernel` says so and reference.py
+serves instead: the same hits, slowly.
 """
 
 from __future__ import annotations
 
-import heapq
+import ctypes
+import sys
+import weakref
+from ctypes import POINTER, Structure, byref, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgerag.index.hnsw import codes, view
+from edgerag.index.hnsw.format import Encoding, Section, SectionKind
+from edgerag.index.hnsw.view import Effort, Found, Room, Rows, SegmentView, Walk
+
 if TYPE_CHECKING:
     from edgerag.types import Vectors
 
-Rows = NDArray[np.int64]
-Similarities = NDArray[np.float32]
-
-# Rows compared at a time in a scan: 6 MB at 384 dimensions.
-_SCAN_ROWS = 4096
-
-
-class VectorRows(Protocol):
-    """The vectors of a segment, by row."""
-
-    @property
-    def row_count(self) -> int: ...
-
-    def take(self, rows: Rows) -> Vectors:
-        """(len(rows), dim) float32; rows must be in range."""
-        ...
+LIBRARY_FILE = Path(__file__).with_name("_kernel" + (".dylib" if sys.platform == "darwin" else ".so"))
+_ABI_VERSION = 1
+_NO_MEMORY, _BAD_LINK, _BAD_ROW, _READ_FAILED = -1, -2, -3, -4
+_WALKS: dict[Walk, int] = {"bits": 1, "nibbles": 4}
 
 
-class Graph(Protocol):
-    """The links of a segment. What it gives is in range: it checks."""
-
-    @property
-    def entry_point(self) -> int: ...
-
-    @property
-    def max_level(self) -> int: ...
-
-    def neighbours(self, level: int, row: int) -> Rows: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Rows with their cosine similarities, best first, equal ones by row."""
-
-    rows: Rows
-    similarities: Similarities
-
-
-def search_graph(
-    graph: Graph, vectors: VectorRows, query: Vectors, *, ef: int, dead: NDArray[np.bool_] | None
-) -> Found:
-    """The (approximately) best ``ef`` live rows. Dead rows are walked through but never returned.
-
-    ``query`` (dim,) float32, unit length; ``dead`` (n,) flags or None.
-    """
-    visited = np.zeros(vectors.row_count, dtype=np.bool_)
-    row = graph.entry_point
-    similarity = float((vectors.take(np.array([row])) @ query)[0])
-    for level in range(graph.max_level, 0, -1):
-        row, similarity = _descend(graph, vectors, query, level=level, row=row, similarity=similarity)
-
-    visited[row] = True
-    candidates = [(-similarity, row)]  # nearest first
-    best: list[tuple[float, int]] = []  # worst first; equal similarities: the higher row is worse
-    if dead is None or not dead[row]:
-        best.append((similarity, -row))
-    while candidates:
-        distance, row = heapq.heappop(candidates)
-        if len(best) >= ef and -distance < best[0][0]:
-            break
-        links = graph.neighbours(0, row)
-        links = links[~visited[links]]
-        if not len(links):
-            continue
-        visited[links] = True
-        similarities = vectors.take(links) @ query
-        if len(best) >= ef:
-            near = similarities >= best[0][0]
-            links, similarities = links[near], similarities[near]
-        for similarity, link in zip(similarities.tolist(), links.tolist(), strict=True):
-            if len(best) >= ef and (similarity, -link) < best[0]:
-                continue
-            heapq.heappush(candidates, (-similarity, link))
-            if dead is None or not dead[link]:
-                (heapq.heappush if len(best) < ef else heapq.heappushpop)(best, (similarity, -link))
-    return _ordered(
-        np.array([-negative for _, negative in best], dtype=np.int64), np.array([s for s, _ in best], dtype=np.float32)
+class _RowsStruct(Structure):
+    _fields_ = (
+        ("base", c_void_p),
+        ("offset", c_uint64),
+        ("row_count", c_uint64),
+        ("reciprocal", c_uint64),
+        ("row_bytes", c_uint32),
+        ("rows_per_group", c_uint32),
+        ("group_bytes", c_uint32),
+        ("block_shift", c_uint32),
+        ("hits", c_void_p),
     )
 
 
-def _descend(
-    graph: Graph, vectors: VectorRows, query: Vectors, *, level: int, row: int, similarity: float
-) -> tuple[int, float]:
-    """The local best of one upper level, greedily."""
-    while True:
-        links = graph.neighbours(level, row)
-        if not len(links):
-            return row, similarity
-        similarities = vectors.take(links) @ query
-        best = int(np.argmax(similarities))
-        if float(similarities[best]) <= similarity:
-            return row, similarity
-        row, similarity = int(links[best]), float(similarities[best])
+class _SegmentStruct(Structure):
+    _fields_ = (
+        ("row_count", c_uint64),
+        ("dimension", c_uint32),
+        ("padded_dimension", c_uint32),
+        ("m", c_uint32),
+        ("m0", c_uint32),
+        ("link_bits", c_uint32),
+        ("entry_row", c_uint32),
+        ("entry_position", c_uint32),
+        ("level_count", c_uint32),
+        ("level_starts", c_void_p),
+        ("signs", c_void_p),
+        ("levels", _RowsStruct),
+        ("links", _RowsStruct),
+        ("bits", _RowsStruct),
+        ("nibbles", _RowsStruct),
+        ("vectors", _RowsStruct),
+        ("absent", c_void_p),
+        ("file", c_int32),
+        ("vector_type", c_uint32),
+        ("path", c_int32),
+        ("walk", c_int32),
+    )
 
 
-def search_flat(vectors: VectorRows, query: Vectors, *, limit: int, live: Rows) -> Found:
-    """The exactly best ``limit`` of the rows ``live`` (ascending)."""
-    kept = Found(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))
-    for start in range(0, len(live), _SCAN_ROWS):
-        rows = live[start : start + _SCAN_ROWS]
-        similarities = vectors.take(rows) @ query
-        rows, similarities = (
-            np.concatenate([kept.rows, rows]),
-            np.concatenate([kept.similarities, similarities]),
-        )
-        if len(rows) > limit:
-            worst_kept = np.partition(similarities, len(rows) - limit)[len(rows) - limit]
-            near = similarities >= worst_kept
-            rows, similarities = rows[near], similarities[near]
-        ordered = _ordered(rows, similarities)
-        kept = Found(ordered.rows[:limit], ordered.similarities[:limit])
-    return kept
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """The compiled library and the instructions it is to use."""
+
+    library: Any
+    path: int
+    path_name: str
+
+    def crc32(self, data: NDArray[np.uint8], crc: int = 0) -> int:
+        """As zlib.crc32, several times as fast where the processor helps."""
+        return int(self.library.er_crc32(self.path, crc, data.ctypes.data, data.nbytes))
+
+    def local_order(self, links: NDArray[np.uint32], *, window: int, start: int) -> Rows:
+        """(n,) rows in an order in which linked ones lie near each other; ``links`` (n, 1 + m0): count, links in
+        range. Raises MemoryError."""
+        count, width = links.shape
+        checked = np.ascontiguousarray(links, dtype=np.uint32)
+        order = np.empty(count, dtype=np.uint32)
+        if self.library.er_order(count, width, checked.ctypes.data, window, start, order.ctypes.data):
+            raise MemoryError("no memory for ordering the rows of a segment")
+        return order.astype(np.int64)
 
 
-def exact_similarities(vectors: Vectors, query: Vectors) -> Similarities:
-    """Similarities that do not depend on which other rows are compared at the same time.
+@lru_cache(maxsize=8)
+def load_kernel(path: str = "", file: Path = LIBRARY_FILE) -> Kernel | None:
+    """The kernel with the best instructions of this processor, or those named; None where there is none.
 
-    A BLAS product may differ in the last bit with the position of a row, which would put equal
-    vectors in a random order.
+    Raises ValueError for a ``path`` that this kernel or this processor does not have.
     """
-    similarities: Similarities = (vectors * query).sum(axis=1, dtype=np.float32)
-    return similarities
+    if not file.is_file():
+        return None
+    try:
+        library = ctypes.CDLL(str(file))
+        if library.er_abi() != _ABI_VERSION:
+            return None
+    except (OSError, AttributeError):
+        return None  # made for another machine, or another version: doctor tells
+    _declare(library)
+    names = supported_paths(library)
+    if path and path not in names:
+        raise ValueError(f"this kernel has no instructions {path!r} here; it has {', '.join(names)}")
+    chosen = path or list(names)[-1]
+    return Kernel(library, names[chosen], chosen)
 
 
-def _ordered(rows: Rows, similarities: Similarities) -> Found:
-    order = np.lexsort((rows, -similarities))
-    return Found(rows[order], similarities[order])
+def supported_paths(library: Any) -> dict[str, int]:
+    """Instruction sets that the kernel has and this processor too, best last."""
+    return {
+        library.er_path_name(number).decode(): number
+        for number in range(library.er_path_count())
+        if library.er_path_supported(number)
+    }
+
+
+def _declare(library: Any) -> None:
+    segment, scratch = POINTER(_SegmentStruct), c_void_p
+    found = (c_void_p, c_void_p, POINTER(c_uint64))
+    signatures: dict[str, tuple[Any, tuple[Any, ...]]] = {
+        "er_path_count": (c_int32, ()),
+        "er_path_name": (c_char_p, (c_int32,)),
+        "er_path_supported": (c_int32, (c_int32,)),
+        "er_crc32": (c_uint32, (c_int32, c_uint32, c_void_p, c_uint64)),
+        "er_scratch_new": (c_void_p, ()),
+        "er_scratch_free": (None, (scratch,)),
+        "er_fault": (None, (scratch, POINTER(c_uint64), POINTER(c_int32), POINTER(c_int32))),
+        "er_begin": (c_int32, (segment, scratch, c_void_p, c_uint64, c_void_p)),
+        "er_set_room": (None, (scratch, c_int64)),
+        "er_step": (c_int32, (segment, scratch)),
+        "er_finish": (c_int32, (segment, scratch, c_uint64, c_uint64, *found)),
+        "er_search": (
+            c_int32,
+            (
+                segment,
+                scratch,
+                c_void_p,
+                c_uint64,
+                c_uint64,
+                c_uint64,
+                c_uint64,
+                c_void_p,
+                c_void_p,
+                c_void_p,
+                c_void_p,
+            ),
+        ),
+        "er_estimate_rows": (c_int32, (segment, scratch, c_void_p, c_uint64, c_void_p, c_uint64)),
+        "er_score_rows": (c_int32, (segment, scratch, c_void_p, c_void_p, c_uint64, c_uint64, *found)),
+        "er_scan": (c_int32, (segment, scratch, c_void_p, c_uint64, c_void_p, *found)),
+        "er_read_rows": (c_int32, (segment, scratch, c_void_p, c_uint64, c_void_p)),
+        "er_order": (c_int32, (c_uint64, c_uint32, c_void_p, c_uint64, c_uint32, c_void_p)),
+    }
+    for name, (result, arguments) in signatures.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+
+
+class _Scratch:
+    """The working memory of one search at a time; kept for later ones."""
+
+    def __init__(self, library: Any) -> None:
+        self.pointer = library.er_scratch_new()
+        if not self.pointer:
+            raise MemoryError("no memory for a search")
+        weakref.finalize(self, library.er_scratch_free, self.pointer)
+
+
+class KernelSearcher:
+    """Searches one segment with the kernel; usable from many threads at once."""
+
+    def __init__(self, segment: SegmentView, kernel: Kernel) -> None:
+        self._view = segment
+        self._library = kernel.library
+        self._idle: list[_Scratch] = []
+        header = segment.header
+        self._level_starts = np.concatenate([[0], np.cumsum(header.level_counts)]).astype(np.uint64)
+        self._signs = codes.signs(header.dimension)
+        self._address = int(np.frombuffer(segment.mapping, dtype=np.uint8).ctypes.data)
+        self._structs = {walk: self._struct(kernel, number) for walk, number in _WALKS.items()}
+        vectors = header.section(SectionKind.VECTORS)
+        self._row_bytes = vectors.row_bytes if vectors else 0
+
+    def walk(
+        self, query: Vectors, effort: Effort, *, walk: Walk, excluded: NDArray[np.bool_] | None, room: Room | None
+    ) -> Found:
+        struct, scratch = byref(self._structs[walk]), self._take()
+        flags = None if excluded is None else excluded.ctypes.data
+        try:
+            self._check(scratch, self._library.er_begin(struct, scratch.pointer, query.ctypes.data, effort.ef, flags))
+            room_bytes = -1 if room is None else room.first
+            while True:
+                self._library.er_set_room(scratch.pointer, room_bytes)
+                result = self._check(scratch, self._library.er_step(struct, scratch.pointer))
+                if not result or room is None:
+                    break
+                room_bytes = room.more()
+            return self._finish(struct, scratch, effort)
+        finally:
+            self._idle.append(scratch)
+
+    def walk_many(self, queries: Vectors, effort: Effort, *, walk: Walk) -> tuple[Rows, NDArray[np.float32]]:
+        """(q, limit) chunk ids and similarities of (q, dim) queries in one call; ids beyond what was found are -1."""
+        scratch, count = self._take(), len(queries)
+        labels = np.full((count, effort.limit), -1, dtype=np.int64)
+        similarities = np.full((count, effort.limit), -1, dtype=np.float32)
+        found = np.zeros(count, dtype=np.uint64)
+        try:
+            result = self._library.er_search(
+                byref(self._structs[walk]), scratch.pointer, queries.ctypes.data, count, effort.limit, effort.ef,
+                effort.rescore, None, labels.ctypes.data, similarities.ctypes.data, found.ctypes.data,
+            )  # fmt: skip
+            self._check(scratch, result)
+        finally:
+            self._idle.append(scratch)
+        return labels, similarities
+
+    def near_rows(self, query: Vectors, effort: Effort, *, walk: Walk, rows: Rows) -> Found:
+        struct, scratch, chosen = byref(self._structs[walk]), self._take(), rows.astype(np.uint32)
+        try:
+            result = self._library.er_estimate_rows(
+                struct, scratch.pointer, query.ctypes.data, effort.ef, chosen.ctypes.data, len(chosen)
+            )
+            self._check(scratch, result)
+            return self._finish(struct, scratch, effort)
+        finally:
+            self._idle.append(scratch)
+
+    def score_rows(self, query: Vectors, *, limit: int, rows: Rows) -> Found:
+        scratch, chosen = self._take(), rows.astype(np.uint32)
+        labels, similarities, found = _empty(min(limit, len(chosen)))
+        try:
+            result = self._library.er_score_rows(
+                byref(self._structs["bits"]), scratch.pointer, query.ctypes.data, chosen.ctypes.data, len(chosen),
+                len(labels), labels.ctypes.data, similarities.ctypes.data, byref(found),
+            )  # fmt: skip
+            self._check(scratch, result)
+        finally:
+            self._idle.append(scratch)
+        return Found(labels[: found.value], similarities[: found.value])
+
+    def scan(self, query: Vectors, *, limit: int, excluded: NDArray[np.bool_] | None) -> Found:
+        scratch = self._take()
+        labels, similarities, found = _empty(min(limit, self._view.header.row_count))
+        flags = None if excluded is None else excluded.ctypes.data
+        try:
+            result = self._library.er_scan(
+                byref(self._structs["bits"]), scratch.pointer, query.ctypes.data, len(labels), flags,
+                labels.ctypes.data, similarities.ctypes.data, byref(found),
+            )  # fmt: skip
+            self._check(scratch, result)
+        finally:
+            self._idle.append(scratch)
+        return Found(labels[: found.value], similarities[: found.value])
+
+    def read_rows(self, rows: Rows) -> NDArray[np.uint8]:
+        scratch, chosen = self._take(), rows.astype(np.uint32)
+        out = np.empty((len(chosen), self._row_bytes), dtype=np.uint8)
+        try:
+            result = self._library.er_read_rows(
+                byref(self._structs["bits"]), scratch.pointer, chosen.ctypes.data, len(chosen), out.ctypes.data
+            )
+            self._check(scratch, result)
+        finally:
+            self._idle.append(scratch)
+        return out
+
+    def _finish(self, struct: Any, scratch: _Scratch, effort: Effort) -> Found:
+        labels, similarities, found = _empty(effort.limit)
+        result = self._library.er_finish(
+            struct, scratch.pointer, effort.limit, effort.rescore, labels.ctypes.data, similarities.ctypes.data,
+            byref(found),
+        )  # fmt: skip
+        self._check(scratch, result)
+        return Found(labels[: found.value], similarities[: found.value])
+
+    def _take(self) -> _Scratch:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return _Scratch(self._library)
+
+    def _check(self, scratch: _Scratch, result: int) -> int:
+        """Raises LibraryDamaged naming file and block, or MemoryError; other results pass."""
+        if result >= 0:
+            return result
+        row, level, number = c_uint64(), c_int32(), c_int32()
+        self._library.er_fault(scratch.pointer, byref(row), byref(level), byref(number))
+        if result == _BAD_LINK:
+            raise view.bad_link(self._view, row.value, level.value)
+        if result == _BAD_ROW:
+            raise view.bad_row(self._view, row.value)
+        if result == _READ_FAILED:
+            raise view.read_failed(self._view, number.value)
+        raise MemoryError("no memory for a search")
+
+    def _struct(self, kernel: Kernel, walk: int) -> _SegmentStruct:
+        header = self._view.header
+        struct = _SegmentStruct(
+            row_count=header.row_count,
+            dimension=header.dimension,
+            padded_dimension=codes.padded_dimension(header.dimension),
+            m=header.m,
+            m0=header.m0,
+            link_bits=codes.link_bits(header.row_count),
+            entry_row=header.entry_point,
+            entry_position=header.entry_position,
+            level_count=header.max_level,
+            level_starts=self._level_starts.ctypes.data,
+            signs=self._signs.ctypes.data,
+            absent=self._view.absent.ctypes.data,
+            file=self._view.descriptor,
+            path=kernel.path,
+            walk=walk,
+        )
+        for section in header.sections:
+            if section.kind is SectionKind.VECTORS:
+                struct.vector_type = 4 if section.encoding is Encoding.F16 else 1
+            setattr(struct, section.kind.title, self._rows(section))
+        return struct
+
+    def _rows(self, section: Section) -> _RowsStruct:
+        header = self._view.header
+        return _RowsStruct(
+            base=self._address + section.offset,
+            offset=section.offset,
+            row_count=section.row_count,
+            reciprocal=0 if section.rows_per_group == 1 else (2**64 - 1) // section.rows_per_group + 1,
+            row_bytes=section.row_bytes,
+            rows_per_group=section.rows_per_group,
+            group_bytes=section.group_bytes,
+            block_shift=header.block_bytes.bit_length() - 1,
+            hits=self._view.hits.ctypes.data + 8 * header.blocks_of(section).start,
+        )
+
+
+def _empty(limit: int) -> tuple[Rows, NDArray[np.float32], c_uint64]:
+    return np.empty(limit, dtype=np.int64), np.empty(limit, dtype=np.float32), c_uint64()

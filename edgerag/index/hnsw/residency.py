@@ -1,195 +1,390 @@
 """Keeps the mapped index inside ``memory.budget``: knows what is resident, block by block, and lets the coldest go.
 
-What counts is this process's resident pages, read from ``/proc/self/pagemap``. ``mincore`` tells something
-else, what the kernel's page cache holds of the file (shared, reclaimable at any time, and not freed
-by MADV_DONTNEED), and is reported apart. Where pagemap or madvise do not exist, nothing is enforced and
-:attr:`Residency.limitation` says so.
+What counts is this process's resident pages (machine/pages.py). What the kernel's page cache holds of the files
+is shared, can be reclaimed at any time, is not freed by a release, and is reported apart.
+
+A search announces the blocks it will walk through (:meth:`Residency.admit`). While all that was admitted fits the
+budget, nothing is measured: pages outside admitted blocks are never touched, so the sum of the admitted blocks
+is the most that can be resident. Where even the narrowest walk does not fit, walks are made in slices, and each
+slice is measured (:meth:`Residency.settle`). Decisions 013 and 016 have the figures.
 """
 
 from __future__ import annotations
 
-import ctypes
-import mmap
-import os
-import sys
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-_PAGE_BYTES = mmap.PAGESIZE
-_PAGEMAP = Path("/proc/self/pagemap")
-_PRESENT = 0x80  # in the highest byte of an entry
-# A fault on a page that is in the page cache maps its whole folio: seen on Linux 6.18 up to 2 MiB, which is
-# the largest, and aligned in the file. So a read can bring in what is absent of the windows that it enters,
-# and nothing else.
-WINDOW_BYTES = 2 * 2**20
-_WINDOW_PAGES = WINDOW_BYTES // _PAGE_BYTES
-# Released down to this share of the budget; what is left is the room for reading between measurements.
+from edgerag.index.hnsw.blockmap import WHOLE, BlockMap
+from edgerag.machine import pages
+from edgerag.machine.pages import WINDOW_BYTES
+from edgerag.machine.pressure import Level, Pressure, read_pressure
+
+__all__ = ["WINDOW_BYTES", "BlockMap", "Heat", "Release", "Residency"]
+
+# Released down to this share of the budget: what is left is the room for the next slice.
 _TARGET_SHARE = 3 / 4
+# Pressure changes in seconds; reading it takes half a millisecond.
+_LOOK_SECONDS = 1.0
+# What was given back is not taken again before pressure has been away for so long, or it would come back.
+_CALM_SECONDS = 30.0
+_RELIEF_SECONDS = 10.0  # while pressure lasts, relieved again after so long
+# Under pressure what was used this recently stays.
+_IDLE_SECONDS = 10.0
+# The part of the budget that may be used while memory is short.
+_SHARES = {Level.CALM: 1.0, Level.SOFT: 3 / 4, Level.HARD: 1 / 2}
 
 
-class BlockMap:
-    """The blocks of one mapped file: where they are, when they were last used."""
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What a release did. The first can be large and the second 0: then bytes moved, and none were freed."""
 
-    def __init__(self, mapping: mmap.mmap, spans: Sequence[tuple[int, int]], *, pinned: range) -> None:
-        """``spans`` are the byte spans of the blocks in the mapping; blocks in ``pinned`` are never released."""
-        self.mapping = mapping
-        self.spans = list(spans)
-        self.pinned = pinned
-        self.size_bytes = len(mapping)
-        self.last_use: NDArray[np.int64] = np.zeros(len(self.spans), dtype=np.int64)
-        # (window count,) bytes of each window that may become resident by reading there.
-        self.absent: NDArray[np.int64] = np.zeros(-(-len(mapping) // WINDOW_BYTES), dtype=np.int64)
-        # np.frombuffer is how a read-only mapping's address is had without copying it.
-        self.address = int(np.frombuffer(mapping, dtype=np.uint8).ctypes.data)
+    released_bytes: int  # no longer resident in this process
+    freed_bytes: int  # no longer in the page cache either: free memory
+
+
+@dataclass(frozen=True, slots=True)
+class Heat:
+    """(block count,) arrays: how hot the blocks of a map are."""
+
+    resident_bytes: NDArray[np.int64]  # mapped in this process
+    cached_bytes: NDArray[np.int64]  # in the page cache, for this process or not
+    hits: NDArray[np.int64]  # rows read, since the map was opened
+    idle_s: NDArray[np.float64]  # since the last search that read there; since opening if none did
 
 
 class Residency:
-    """The resident bytes of all mapped segments of a library, under one budget."""
+    """The resident bytes of all mapped segments under one budget. One for a session; shared by its threads."""
 
-    def __init__(self, budget_bytes: int, *, pagemap: Path = _PAGEMAP) -> None:
+    def __init__(
+        self,
+        budget_bytes: int,
+        *,
+        pagemap: Path = Path("/proc/self/pagemap"),
+        pressure: Callable[[], Pressure] = read_pressure,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``pressure`` is asked at most once a second; ``clock`` counts seconds."""
         self.budget_bytes = budget_bytes
-        self._pagemap = pagemap
+        self._table = pages.PageTable(pagemap)
+        self.limitation = self._table.limitation  # why nothing is enforced here; empty when it is
+        self._pressure = pressure
+        self._clock = clock
+        self._lock = threading.RLock()
         self._maps: list[BlockMap] = []
-        self._mapped_bytes = 0
-        self._clock = 0
+        self._walk = WHOLE
+        self._hot_bytes = 0  # of the walk, over all maps
+        self._short = False
+        self._searches = 0
+        self._next_look = clock() + _LOOK_SECONDS
+        self._calm_at = 0.0  # pressure counts as passed from then on
+        self._next_relief = 0.0
+        self._strays = False  # blocks were released that a walk going on may have read again
         self._measured_bytes = 0  # resident at the last measurement
         self._touched_bytes = 0  # may have become resident since
         # A read that may bring in more than this is to be made in pieces.
         self.room_bytes = max(int(budget_bytes * (1 - _TARGET_SHARE)), WINDOW_BYTES)
-        self.released_bytes = 0  # in all, for reports
-        self.limitation = _limitation(pagemap)
+        self.level = Level.CALM
+        self.reason = ""  # of the level, for people
+        self.released_bytes = 0  # left this process, in all
+        self.freed_bytes = 0  # left the page cache too, in all
 
-    def add(self, blocks: BlockMap) -> None:
-        self._maps.append(blocks)
-        self._mapped_bytes += blocks.size_bytes
-        self._measured_bytes = self.budget_bytes + 1  # to be measured at the next read
+    def add(self, blocks: BlockMap, demand: Mapping[str, int] | Sequence[tuple[str, int]] = ()) -> None:
+        """``demand``: the ways to walk this file and their hot bytes; without it, all of the file is hot."""
+        pairs = demand.items() if isinstance(demand, Mapping) else demand
+        with self._lock:
+            blocks.begin(tuple(pairs), searches=self._searches, now=self._clock())
+            self._maps.append(blocks)
+            self._measured_bytes = self.budget_bytes + 1  # to be measured at the next read
+            self._choose()
 
     def remove(self, blocks: BlockMap) -> None:
-        self._maps.remove(blocks)
-        self._mapped_bytes -= blocks.size_bytes
+        """To be called before the file is unmapped."""
+        with self._lock:
+            self._maps.remove(blocks)
+            self._choose()
 
-    def touch(self, blocks: BlockMap, numbers: NDArray[np.int64], windows: NDArray[np.int64]) -> None:
-        """Notes that rows in these blocks, in these windows of the file, are about to be read.
+    def walk(self) -> str:
+        """The widest walk whose hot bytes, summed over all maps, fit the budget; the narrowest if none does.
 
-        Makes room before they are, inside a long walk or scan too: what was resident at the last measurement
-        and all that may have come since must be inside the budget.
+        It depends on the maps and the budget alone, not on pressure or order: the same library gets the
+        same answers. A map that does not name this walk counts with its own narrowest, and is walked so.
         """
-        self._clock += 1
-        blocks.last_use[numbers] = self._clock
-        if not self.is_short:
-            return
-        windows = np.unique(windows)
-        coming = int(blocks.absent[windows].sum())
-        if self._measured_bytes + self._touched_bytes + coming > self.budget_bytes:
-            self._settle(int(self.budget_bytes * _TARGET_SHARE))
-            coming = int(blocks.absent[windows].sum())
-        blocks.absent[windows] = 0
-        self._touched_bytes += coming
+        return self._walk
 
-    def settle(self) -> None:
-        """Releases the coldest blocks until the resident bytes are inside the budget."""
-        self._settle(self.budget_bytes)
+    @property
+    def hot_bytes(self) -> int:
+        """What the walk needs resident to run at full speed."""
+        return self._hot_bytes
 
-    def _settle(self, most: int) -> None:
-        """Measures; releases the coldest blocks, down to the target, if more than ``most`` bytes are resident."""
-        self._touched_bytes = 0
-        self._measured_bytes = 0
-        if not self.is_short:
-            return
-        present = [self._present(blocks) for blocks in self._maps]
-        sizes = [_block_bytes(blocks, flags) for blocks, flags in zip(self._maps, present, strict=True)]
-        total = sum(int(size.sum()) for size in sizes)
-        if total > most:
-            coldest = sorted(
-                (int(blocks.last_use[number]), index, number)
-                for index, blocks in enumerate(self._maps)
-                for number in range(len(blocks.spans))
-                if sizes[index][number] and number not in blocks.pinned
-            )
-            for _, index, number in coldest:
-                if total <= self.budget_bytes * _TARGET_SHARE:
-                    break
-                self._release(self._maps[index], number, present[index])
-                total -= int(sizes[index][number])
-                self.released_bytes += int(sizes[index][number])
-        self._measured_bytes = total
-        for blocks, flags in zip(self._maps, present, strict=True):
-            starts = np.arange(len(blocks.absent)) * _WINDOW_PAGES
-            blocks.absent[:] = np.add.reduceat(~flags, starts, dtype=np.int64) * _PAGE_BYTES
+    @property
+    def allowed_bytes(self) -> int:
+        """The budget, or the part of it that may be used while memory is short."""
+        return int(self.budget_bytes * _SHARES[self.level])
 
     @property
     def is_short(self) -> bool:
-        """Whether the budget can be exceeded at all, and can be kept."""
-        return not self.limitation and self._mapped_bytes > self.budget_bytes
+        """Whether walks are to be made in slices: what they need does not fit, and the budget can be kept."""
+        return self._short
 
-    def _release(self, blocks: BlockMap, number: int, present: NDArray[np.bool_]) -> None:
-        start, end = blocks.spans[number]
-        start, end = -(-start // _PAGE_BYTES) * _PAGE_BYTES, -(-end // _PAGE_BYTES) * _PAGE_BYTES
-        if start < end:
-            blocks.mapping.madvise(mmap.MADV_DONTNEED, start, min(end, blocks.size_bytes) - start)
-            present[start // _PAGE_BYTES : end // _PAGE_BYTES] = False
+    def _choose(self) -> None:
+        names = {name for blocks in self._maps for name, _ in blocks.demand}
+        totals = {}
+        for name in names:
+            per_file: dict[tuple[int, int], int] = {}
+            for blocks in self._maps:
+                per_file[blocks.file] = max(per_file.get(blocks.file, 0), blocks.demand_of(name))
+            totals[name] = sum(per_file.values())
+        widest_first = sorted(totals, key=lambda name: (-totals[name], name))
+        fitting = [name for name in widest_first if totals[name] <= self.budget_bytes]
+        self._walk = next(iter(fitting or widest_first[-1:]), WHOLE)
+        self._hot_bytes = totals.get(self._walk, 0)
+        self._set_level(self.level)
+
+    def _set_level(self, level: Level) -> None:
+        self.level = level
+        self._short = not self.limitation and self._hot_bytes > self.allowed_bytes
+
+    def admit(self, blocks: BlockMap, numbers: tuple[int, ...] | range) -> int | None:
+        """To be called before a walk through these blocks: makes room, and brings in what is missing.
+
+        None: the walk may go where it likes in these blocks. A number: it is to be made in slices, the
+        first of which may bring in so many bytes; :meth:`settle` gives the number for the next.
+        ``numbers`` is best the same object each time: then this costs about a microsecond.
+        """
+        now = self._clock()
+        with self._lock:
+            self._searches += 1
+            blocks.searched_at = now
+            if now >= self._next_look:
+                self.look()
+            if (numbers is blocks.ready and not self._short) or self.limitation:
+                return None
+            wanted = list(numbers)
+            blocks.reachable[wanted] = True
+            missing = [number for number in wanted if not blocks.admitted[number]]
+            if not self._short and (not missing or self._make_room(blocks, frozenset(wanted), missing)):
+                self._bring(blocks, missing)
+                blocks.ready = numbers
+                return None
+            if sum(int(each.sizes[list(each.pinned)].sum()) for each in self._maps) <= self.allowed_bytes // 2:
+                self._bring(blocks, [number for number in missing if number in blocks.pinned])
+            self._strays = True  # what the slices read is not admitted
+            return self.settle()
+
+    def _make_room(self, blocks: BlockMap, wanted: frozenset[int], missing: list[int]) -> bool:
+        """Releases the coldest blocks, none of ``wanted``, until the missing ones fit; False if they cannot."""
+        # An admitted block counts in full; of others counts what a walk has read after their release.
+        held = {
+            id(each): np.maximum(each.sizes * each.admitted, each.per_block(self._present(each))) for each in self._maps
+        }
+        held[id(blocks)][missing] = blocks.sizes[missing]
+        excess = sum(int(sizes.sum()) for sizes in held.values()) - self.allowed_bytes
+        for each, number in self._coldest(held):
+            if excess <= 0:
+                break
+            if each is not blocks or number not in wanted:
+                self._release(each, number, int(held[id(each)][number]))
+                excess -= int(held[id(each)][number])
+        return excess <= 0
+
+    def _bring(self, blocks: BlockMap, numbers: Sequence[int]) -> None:
+        for number in numbers:
+            # Under pressure what is read comes in, and nothing more.
+            if self.level is Level.CALM:
+                pages.populate(blocks.address + int(blocks.starts[number]), int(blocks.sizes[number]))
+            blocks.admitted[number] = True
+
+    def settle(self) -> int:
+        """Measures; if the budget is used up, releases the coldest down to a target. For use between slices.
+
+        Returns the bytes that the next slice may bring in. With several walks at once the budget can
+        be exceeded by one such room for each but the first.
+        """
+        with self._lock:
+            return self._settle(int(self.allowed_bytes * (1 + _TARGET_SHARE) / 2))
+
+    def _settle(self, most: int) -> int:
+        self._touched_bytes = 0
+        self._measured_bytes = 0
+        if self.limitation or not (self._short or self._strays):
+            return self.room_bytes
+        self._measured_bytes = self._trim(most, int(self.allowed_bytes * _TARGET_SHARE))
+        return max(self.allowed_bytes - self._measured_bytes, WINDOW_BYTES)
+
+    def _trim(self, most: int, target: int) -> int:
+        """Measures; releases the coldest down to ``target`` if more than ``most`` is resident. Returns what is left."""
+        for partly in (True, False):
+            total, held = self._measure()
+            if total <= most:
+                break
+            for each, number in self._coldest(held):
+                if total <= target:
+                    break
+                size = int(held[id(each)][number])
+                going = min(size, total - target) if partly else size
+                self._release(each, number, going, share=going / size)
+                total -= going
+        else:
+            total, held = self._measure()
+        return total
+
+    def _measure(self) -> tuple[int, dict[int, NDArray[np.int64]]]:
+        """Resident bytes of all maps, and of their blocks; notes what is absent of each window."""
+        held = {}
+        for blocks in self._maps:
+            stretches = self._present(blocks)
+            blocks.note_absent(stretches)
+            held[id(blocks)] = blocks.per_block(stretches)
+        return sum(int(sizes.sum()) for sizes in held.values()), held
+
+    def _coldest(self, held: Mapping[int, NDArray[np.int64]]) -> list[tuple[BlockMap, int]]:
+        """Blocks that hold something and may go, least heat per byte first; of equal ones, the longest unused."""
+        order = []
+        for index, blocks in enumerate(self._maps):
+            density = blocks.heat(self._searches) / np.maximum(blocks.sizes, 1)
+            order += [
+                (float(density[number]), float(blocks.last_use[number]), index, number)
+                for number in np.flatnonzero(held[id(blocks)]).tolist()
+                if number not in blocks.pinned
+            ]
+        return [(self._maps[index], number) for _, _, index, number in sorted(order)]
+
+    def _release(self, blocks: BlockMap, number: int, size: int, *, share: float = 1.0) -> None:
+        blocks.release(number, share=share)
+        self.released_bytes += size
+        self._strays = True  # a walk going on in another thread may read it again
+
+    def look(self) -> None:
+        """Looks at memory pressure if a second has passed since the last time, and relieves it.
+
+        Called by every admission; a program that is idle but shows itself calls it each second.
+        """
+        with self._lock:
+            now = self._clock()
+            if now < self._next_look or self.limitation:
+                return
+            self._next_look = now + _LOOK_SECONDS
+            if self._strays and not self._short:
+                self._trim(self.allowed_bytes, self.allowed_bytes)
+                _, held = self._measure()
+                self._strays = any(held[id(each)][~each.admitted].any() for each in self._maps)
+            pressure = self._pressure()
+            if pressure.level is not Level.CALM:
+                self._calm_at = now + _CALM_SECONDS
+            if pressure.level > self.level or (pressure.level is not Level.CALM and now >= self._next_relief):
+                self.reason = pressure.reason
+                self.relieve(max(pressure.level, self.level))
+            elif self.level is not Level.CALM and now >= self._calm_at:
+                self.reason = ""
+                self._set_level(Level.CALM)
+
+    def relieve(self, level: Level) -> Release:
+        """Gives back what memory pressure of this level asks for, and keeps to less until it has passed.
+
+        Soft: blocks not used for ten seconds, and the coldest down to the allowed share, leave this process.
+        Hard: less is allowed, and the page cache of every block that is not in use is dropped as well.
+        Answers are the same at each level; walks may have to be made in slices.
+        """
+        with self._lock:
+            self._set_level(level)
+            if self.limitation or level is Level.CALM:
+                return Release(0, 0)
+            now = self._clock()
+            self._next_relief, self._calm_at = now + _RELIEF_SECONDS, now + _CALM_SECONDS
+            released = self.released_bytes
+            _, held = self._measure()
+            for each, number in self._coldest(held):
+                if now - each.last_use[number] >= _IDLE_SECONDS:
+                    self._release(each, number, int(held[id(each)][number]))
+            self._trim(self.allowed_bytes, self.allowed_bytes)
+            freed = self._drop_caches() if level is Level.HARD else 0
+            self.freed_bytes += freed
+            return Release(self.released_bytes - released, freed)
+
+    def _drop_caches(self) -> int:
+        """Drops the page cache of all blocks that are not resident; returns the bytes that are free now.
+
+        MADV_DONTNEED and then posix_fadvise, not MADV_PAGEOUT: as fast, and it works on files of other
+        users too, where PAGEOUT reports success and does nothing (decision 016).
+        """
+        freed = 0
+        for blocks in self._maps:
+            if blocks.descriptor < 0:
+                continue
+            idle = np.flatnonzero(blocks.per_block(blocks.present(self._table, everything=True)) == 0)
+            before = int(self._cached(blocks).sum())
+            for number in idle.tolist():
+                pages.drop_cache(blocks.descriptor, int(blocks.starts[number]), int(blocks.sizes[number]))
+            freed += max(0, before - int(self._cached(blocks).sum()))
+        return freed
+
+    def heat(self, blocks: BlockMap) -> Heat:
+        """How hot each block of the file is, through all its maps: a program may look through one and search through
+        another. Takes up to 25 ms per gigabyte; a screen may ask each second."""
+        with self._lock:
+            self.look()
+            maps = [each for each in self._maps if each.file == blocks.file]
+            for each in maps:
+                each.heat(self._searches)  # brings last_use up to date
+            hits = np.sum([each.hits for each in maps], axis=0)
+            idle = np.maximum(0.0, self._clock() - np.max([each.last_use for each in maps], axis=0))
+            resident = np.sum([self.block_resident_bytes(each) for each in maps], axis=0)
+        # Outside the lock, because mincore takes up to 20 ms per gigabyte that is cached and not mapped.
+        return Heat(resident, self._cached(blocks), hits, idle)
 
     def resident_bytes(self) -> int:
         """Pages of the mapped files that are in this process; 0 where it cannot be measured."""
-        return sum(self.file_resident_bytes(blocks) for blocks in self._maps)
+        with self._lock:
+            return sum(self.file_resident_bytes(blocks) for blocks in self._maps)
 
     def file_resident_bytes(self, blocks: BlockMap) -> int:
-        return int(self._present(blocks).sum()) * _PAGE_BYTES
+        """As :meth:`resident_bytes`, of one file."""
+        with self._lock:
+            stretches = blocks.present(self._table, everything=True)
+            return int((stretches[:, 1] - stretches[:, 0]).sum())
 
     def block_resident_bytes(self, blocks: BlockMap) -> NDArray[np.int64]:
         """(block count,) resident bytes of each block of a file."""
-        return _block_bytes(blocks, self._present(blocks))
-
-    def _present(self, blocks: BlockMap) -> NDArray[np.bool_]:
-        """One flag per page of the file: mapped in this process."""
-        pages = -(-blocks.size_bytes // _PAGE_BYTES)
-        if self.limitation:
-            return np.zeros(pages, dtype=np.bool_)
-        descriptor = os.open(self._pagemap, os.O_RDONLY)
-        try:
-            raw = os.pread(descriptor, 8 * pages, 8 * (blocks.address // _PAGE_BYTES))
-        finally:
-            os.close(descriptor)
-        present = np.zeros(pages, dtype=np.bool_)
-        read = np.frombuffer(raw, dtype="<u8").view(np.uint8)[7::8]  # the bytes that hold bit 63
-        present[: len(read)] = read >= _PRESENT
-        return present
+        with self._lock:
+            return blocks.per_block(blocks.present(self._table, everything=True))
 
     def page_cache_bytes(self) -> int:
-        """What the kernel holds of the mapped files, in this process or not (mincore); 0 where it cannot be told."""
-        return sum(_in_page_cache(blocks) for blocks in self._maps)
+        """What the kernel holds of the blocks, in this process or not; 0 where it cannot be told."""
+        with self._lock:
+            return sum(int(self._cached(blocks).sum()) for blocks in self._maps)
 
+    def _cached(self, blocks: BlockMap) -> NDArray[np.int64]:
+        """(block count,). Where the kernel does not tell this user, what is resident: that is cached for sure."""
+        if blocks.descriptor >= 0 and not pages.is_cache_told(blocks.descriptor):
+            return self.block_resident_bytes(blocks)
+        return blocks.per_block(pages.cached(blocks.address, blocks.size_bytes))
 
-def _block_bytes(blocks: BlockMap, present: NDArray[np.bool_]) -> NDArray[np.int64]:
-    counts = np.concatenate([[0], np.cumsum(present)])
-    last = len(counts) - 1
-    edges = np.array([(start // _PAGE_BYTES, min(-(-end // _PAGE_BYTES), last)) for start, end in blocks.spans])
-    edges = edges.reshape(-1, 2)
-    resident: NDArray[np.int64] = (counts[edges[:, 1]] - counts[edges[:, 0]]) * _PAGE_BYTES
-    return resident
+    def _present(self, blocks: BlockMap) -> NDArray[np.int64]:
+        return blocks.present(self._table)
 
+    def touch(self, blocks: BlockMap, numbers: NDArray[np.int64], windows: NDArray[np.int64]) -> None:
+        """Notes that rows in these blocks, in these windows of the file, are about to be read one after another.
 
-def _limitation(pagemap: Path) -> str:
-    """Why the budget cannot be enforced here; empty when it can."""
-    if not hasattr(mmap, "MADV_DONTNEED"):
-        return "this system cannot release mapped pages (no madvise)"
-    try:
-        with pagemap.open("rb", buffering=0) as file:
-            file.read(8)
-    except OSError as error:
-        return f"resident pages cannot be measured ({pagemap}: {error.strerror})"
-    return ""
-
-
-def _in_page_cache(blocks: BlockMap) -> int:
-    if not sys.platform.startswith("linux"):
-        return 0
-    libc = ctypes.CDLL(None, use_errno=True)
-    flags = np.zeros(-(-blocks.size_bytes // _PAGE_BYTES), dtype=np.uint8)
-    result = libc.mincore(
-        ctypes.c_void_p(blocks.address), ctypes.c_size_t(blocks.size_bytes), ctypes.c_void_p(flags.ctypes.data)
-    )
-    return int((flags & 1).sum()) * _PAGE_BYTES if result == 0 else 0
+        What :meth:`admit` and a kernel's slices do, for readers that go row by row: room is made before they
+        read; what was resident at the last measurement and all that may have come since is inside the budget.
+        """
+        with self._lock:
+            self._searches += 1
+            blocks.searched_at = self._clock()
+            blocks.hits[numbers] += 1
+            blocks.reachable[numbers] = True
+            if not self._short:
+                return
+            windows = np.unique(windows)
+            coming = int(blocks.absent[windows].sum())
+            if self._measured_bytes + self._touched_bytes + coming > self.allowed_bytes:
+                self._settle(int(self.allowed_bytes * _TARGET_SHARE))
+                coming = int(blocks.absent[windows].sum())
+            blocks.absent[windows] = 0
+            self._touched_bytes += coming

@@ -1,8 +1,8 @@
 """Opens a segment file where it lies and searches it there.
 
-Opening reads the header and nothing else. A block's checksum is verified when a row of it is first
-touched, through ``pread``, which leaves the process's resident pages alone; a damaged block is named and
-never searched. Every id that comes out of the file is checked before it is used as an index.
+Opening reads the header and nothing else. What a walk needs (levels, links, codes) is read through the
+mapping, each block verified when it is first needed; full vectors are read by ``pread``, each row verified
+every time, so that they never become resident. A damaged block is named and never searched.
 """
 
 from __future__ import annotations
@@ -12,36 +12,66 @@ import mmap
 import os
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgerag.index.hnsw import format as layout
-from edgerag.index.hnsw import kernel
-from edgerag.index.hnsw.format import Header, Section, SectionKind
-from edgerag.index.hnsw.residency import WINDOW_BYTES, BlockMap, Residency
-from edgerag.types import EmbedderIdentity, LegHit
+from edgerag.index.hnsw.format import Header, SectionKind
+from edgerag.index.hnsw.kernel import Kernel, KernelSearcher, load_kernel
+from edgerag.index.hnsw.reference import ReferenceSearcher, split_rows
+from edgerag.index.hnsw.residency import BlockMap, Residency
+from edgerag.index.hnsw.verify import graph_faults
+from edgerag.index.hnsw.version1 import SCAN_ROWS, OldRows
+from edgerag.index.hnsw.view import HOT_SECTIONS, WALK_TITLES, Effort, Found, Room, SegmentView, Walk
+from edgerag.types import BlockHeat, EmbedderIdentity, LegHit
 
 if TYPE_CHECKING:
     from edgerag.types import Vectors
 
+Similarities = NDArray[np.float32]
+
 # Fewer live rows than this are compared one by one: exact, and faster than walking a graph.
 FLAT_ROWS = 5_000
+# Where fewer than one row in so many may be found, a walk would mostly pass through others: their codes are
+# compared one by one instead.
+_SPARSE = 16
+# Codes of one bit are less sure: so many times as many rows are kept and compared by their full vectors to
+# find the same (bench/results/index_codes-*.json).
+_BITS_EFFORT = 1.75
 _VERIFY_BYTES = 2**20
 
 
+def widened(ef_search: int, row_count: int) -> int:
+    """Rows to keep in a walk over a segment of ``row_count`` rows, for ``ef_search`` in one of FLAT_ROWS.
+
+    A large graph needs a wider walk for the same recall; with the square root of its size, twenty segments
+    find no more than the one that they are merged into (bench/results/index_scenarios-*.json).
+    """
+    return int(ef_search * max(1.0, row_count / FLAT_ROWS) ** 0.5)
+
+
 class Segment:
-    """One mapped segment. Usable from one thread at a time; results are deterministic."""
+    """One mapped segment. Usable from many threads at once; results are deterministic."""
 
     def __init__(
-        self, path: Path, *, identity: EmbedderIdentity, residency: Residency, flat_rows: int = FLAT_ROWS
+        self,
+        path: Path,
+        *,
+        identity: EmbedderIdentity,
+        residency: Residency,
+        flat_rows: int = FLAT_ROWS,
+        searched: bool = True,
+        kernel: Kernel | Literal["best"] | None = "best",
     ) -> None:
-        """Raises what read_header raises; FileNotFoundError if the file is gone."""
+        """``searched``: False for one that is only read, which then takes no part in the choice of codes.
+        ``kernel``: None for the reference. Raises what read_header raises; FileNotFoundError if the file is gone."""
         self.path = path
         self._flat_rows = flat_rows
-        self.header: Header = layout.read_header(path, identity=identity)
+        self._kernel = load_kernel() if kernel == "best" else kernel
         self._residency = residency
+        self.header: Header = layout.read_header(path, identity=identity)
         self._descriptor = os.open(path, os.O_RDONLY)
         try:
             mapping = mmap.mmap(self._descriptor, self.header.file_bytes, access=mmap.ACCESS_READ)
@@ -50,195 +80,231 @@ class Segment:
             raise
         self._spans = layout.block_spans(self.header)
         self._verified = np.zeros(len(self._spans), dtype=np.bool_)
-        first = {}
-        count = 0
-        for section in self.header.sections:
-            first[section.kind] = count
-            count += section.block_count
-        levels = next((s for s in self.header.sections if s.kind is SectionKind.LEVELS), None)
-        pinned = range(first[levels.kind], first[levels.kind] + levels.block_count) if levels else range(0)
-        self.blocks = BlockMap(mapping, self._spans, pinned=pinned)
-        residency.add(self.blocks)
-        self._rows = {s.kind: _SectionRows(self, mapping, s, first[s.kind]) for s in self.header.sections}
+        levels = self.header.section(SectionKind.LEVELS)
+        pinned = self.header.blocks_of(levels) if levels else range(0)
+        self.blocks = BlockMap(mapping, self._spans, pinned=pinned, descriptor=self._descriptor)
+        self._hot = {walk: self._hot_blocks(walk) for walk in WALK_TITLES}
+        residency.add(self.blocks, {walk: self._hot_bytes(walk) if searched else 0 for walk in WALK_TITLES})
+        view = SegmentView(path, self.header, mapping, self._descriptor, self.blocks.hits, self.blocks.absent)
+        self._old = OldRows(view) if self.header.version == 1 else None
+        self._searcher: KernelSearcher | ReferenceSearcher | None = None
+        if self._old is None:
+            self._searcher = KernelSearcher(view, self._kernel) if self._kernel else ReferenceSearcher(view)
 
     @property
     def row_count(self) -> int:
         return self.header.row_count
 
     @property
-    def vector_rows(self) -> kernel.VectorRows:
-        """The vectors as the kernel takes them."""
-        return self._rows[SectionKind.VECTORS]
+    def walk_name(self) -> str:
+        """How most searches of this segment go, for people."""
+        if not self._is_walked:
+            return "exact scan"
+        return WALK_TITLES[self._walk]
 
     @property
-    def entry_point(self) -> int:
-        return self.header.entry_point
+    def _is_walked(self) -> bool:
+        return self.header.has_graph and self._old is None
 
     @property
-    def max_level(self) -> int:
-        return self.header.max_level
+    def _walk(self) -> Walk:
+        return "nibbles" if self._residency.walk() == "nibbles" else "bits"
 
-    def search(self, query: Vectors, *, limit: int, ef_search: int, dead: NDArray[np.bool_] | None) -> list[LegHit]:
-        """At most ``limit`` live rows as (chunk id, cosine), best first, equal ones by id.
+    def search(self, query: Vectors, *, limit: int, ef_search: int, excluded: NDArray[np.bool_] | None) -> list[LegHit]:
+        """At most ``limit`` rows that are not ``excluded`` as (chunk id, cosine), best first, equal ones by id.
 
-        Raises LibraryDamaged naming file and block.
+        Exact where few rows are left or there is no graph. ``query`` is (dim,), finite. Raises LibraryDamaged
+        naming file and block, ValueError for arrays of another shape.
         """
-        live = self.row_count if dead is None else self.row_count - int(dead.sum())
+        excluded = self._checked_flags(excluded)
+        live = self.row_count if excluded is None else self.row_count - int(np.count_nonzero(excluded))
         if limit < 1 or not live:
             return []
-        vectors = self.vector_rows
-        if live < self._flat_rows or not self.header.has_graph or limit >= live:
-            rows = np.arange(self.row_count) if dead is None else np.flatnonzero(~dead)
-            # A few more than asked for, because equal vectors may differ in the last bit here.
-            found = kernel.search_flat(vectors, query, limit=limit + 8, live=rows)
-        else:
-            found = kernel.search_graph(self, vectors, query, ef=max(ef_search, limit), dead=dead)
-        similarities = kernel.exact_similarities(vectors.take(found.rows), query)
-        ids = self.labels(found.rows)
-        order = np.lexsort((ids, -similarities))[:limit]
-        self._residency.settle()
-        return [LegHit(int(ids[i]), float(similarities[i])) for i in order]
+        query = self._checked_queries(query, (self.header.dimension,))
+        found = self._find(query, limit=min(limit, live), ef_search=ef_search, excluded=excluded, live=live)
+        return [
+            LegHit(int(i), float(s)) for i, s in zip(found.labels.tolist(), found.similarities.tolist(), strict=True)
+        ]
 
-    def neighbours(self, level: int, row: int) -> NDArray[np.int64]:
-        """The links of a node, checked."""
-        if level == 0:
-            record = self._rows[SectionKind.LINKS].take_one(row)
-            count, links = int(record[0]), record[1:]
-        else:
-            record = self._rows[SectionKind.LEVELS].take_one(self._level_row(level, row))
-            count, links = int(record[1]), record[2:]
-        if count > len(links):
-            raise layout.damaged(self.path, f"has a damaged link list (row {row}, level {level}: {count} links)")
-        rows: NDArray[np.int64] = links[:count].astype(np.int64)
-        if count and int(rows.max()) >= self.row_count:
-            raise layout.damaged(self.path, f"has a damaged link list (row {row}, level {level}: {int(rows.max())})")
-        return rows
+    def _find(
+        self, query: Vectors, *, limit: int, ef_search: int, excluded: NDArray[np.bool_] | None, live: int
+    ) -> Found:
+        if self._searcher is None:
+            return self._scan_old(query, limit=limit, excluded=excluded)
+        if not self.header.has_graph:
+            if self._enter(self._hot["bits"]) is not None:  # does not fit: the same, without the mapping
+                return self._searcher.score_rows(query, limit=limit, rows=_chosen(self.row_count, excluded))
+            found = self._searcher.scan(query, limit=limit, excluded=excluded)
+            self._residency.settle()
+            return found
+        if live < self._flat_rows or limit >= live:
+            return self._searcher.score_rows(query, limit=limit, rows=_chosen(self.row_count, excluded))
+        walk = self._walk
+        room = self._enter(self._hot[walk])
+        effort = self._effort(limit, ef_search, walk)
+        if live * _SPARSE <= self.row_count and room is None:
+            return self._searcher.near_rows(query, effort, walk=walk, rows=_chosen(self.row_count, excluded))
+        found = self._searcher.walk(query, effort, walk=walk, excluded=excluded, room=room)
+        if room is not None:
+            self._residency.settle()
+        return found
 
-    def _level_row(self, level: int, row: int) -> int:
-        """Where the node stands in the section of the upper levels, by binary search."""
-        counts = self.header.level_counts
-        low = sum(counts[: level - 1])
-        end = high = low + counts[level - 1]
-        section = self._rows[SectionKind.LEVELS]
-        while low < high:
-            middle = (low + high) // 2
-            if int(section.take_one(middle)[0]) < row:
-                low = middle + 1
-            else:
-                high = middle
-        if low == end or int(section.take_one(low)[0]) != row:
-            raise layout.damaged(self.path, f"has a damaged link list (row {row} is not on level {level})")
-        return low
+    def search_many(self, queries: Vectors, *, limit: int, ef_search: int) -> tuple[NDArray[np.int64], Similarities]:
+        """(q, limit) chunk ids and cosines for (q, dim) queries; ids are -1 beyond what was found.
+
+        One call of the kernel for all of them, which other threads do not wait for. Raises as :meth:`search` does.
+        """
+        checked = self._checked_queries(queries, (len(queries), self.header.dimension))
+        many = self._is_walked and 0 < limit < self.row_count and self.row_count >= self._flat_rows
+        if isinstance(self._searcher, KernelSearcher) and many:
+            walk = self._walk
+            if self._enter(self._hot[walk]) is None:
+                return self._searcher.walk_many(checked, self._effort(limit, ef_search, walk), walk=walk)
+        labels = np.full((len(checked), limit), -1, dtype=np.int64)
+        similarities = np.full((len(checked), limit), -1, dtype=np.float32)
+        for place, query in enumerate(checked):
+            hits = self.search(query, limit=limit, ef_search=ef_search, excluded=None)
+            labels[place, : len(hits)] = [hit.chunk_id for hit in hits]
+            similarities[place, : len(hits)] = [hit.score for hit in hits]
+        return labels, similarities
 
     def labels(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Chunk ids of rows."""
-        labels: NDArray[np.int64] = self._rows[SectionKind.LABELS].take(rows)[:, 0].astype(np.int64)
-        return labels
+        return self._full_rows(rows)[1]
 
     def vectors(self, rows: NDArray[np.int64]) -> Vectors:
         """(len(rows), dim) float32, copied out of the file."""
-        return self._rows[SectionKind.VECTORS].take(rows)
+        return self._full_rows(rows)[0]
+
+    def block_heat(self) -> list[BlockHeat]:
+        """How each block is used, in the order of the file."""
+        heat = self._residency.heat(self.blocks)
+        return [
+            BlockHeat(
+                number=number,
+                kind=section.kind.title,
+                size_bytes=self._spans[number][1] - self._spans[number][0],
+                resident_bytes=int(heat.resident_bytes[number]),
+                cached_bytes=int(heat.cached_bytes[number]),
+                hits=int(heat.hits[number]),
+                idle_s=float(heat.idle_s[number]) if np.isfinite(heat.idle_s[number]) else None,
+            )
+            for section in self.header.sections
+            for number in self.header.blocks_of(section)
+        ]
 
     def damage(self) -> list[str]:
         """Every block that does not match its checksum, and every link that leads nowhere; empty if whole."""
         faults = []
         for block in range(len(self._spans)):
-            if not self._matches(block):
-                faults.append(f"{layout.block_name(self.header, block)} does not match its checksum")
-            else:
+            if self._matches(block):
                 self._verified[block] = True
-        if faults or not self.header.has_graph:
-            return faults
-        for kind, skipped in ((SectionKind.LINKS, 0), (SectionKind.LEVELS, 1)):
-            section = self._rows[kind]
-            for start in range(0, section.row_count, FLAT_ROWS):
-                records = section.take(np.arange(start, min(start + FLAT_ROWS, section.row_count)))[:, skipped:]
-                used = np.arange(records.shape[1] - 1) < records[:, :1]
-                if (records[:, 0] >= records.shape[1]).any() or (records[:, 1:][used] >= self.row_count).any():
-                    faults.append(f"links near row {start} of {kind.name.lower()} lead out of the segment")
-        self._residency.settle()
+            else:
+                faults.append(f"{layout.block_name(self.header, block)} does not match its checksum")
+        if not faults and self.header.has_graph:
+            faults = graph_faults(self.header, self._descriptor)
         return faults
-
-    def verify_blocks(self, blocks: NDArray[np.int64]) -> None:
-        """Verifies those of ``blocks`` that were not yet. Raises LibraryDamaged naming the first bad one."""
-        for block in np.unique(blocks[~self._verified[blocks]]).tolist():
-            if not self._matches(block):
-                raise layout.damaged(self.path, f"is damaged in {layout.block_name(self.header, block)} (checksum)")
-            self._verified[block] = True
-
-    def _matches(self, block: int) -> bool:
-        start, end = self._spans[block]
-        crc = 0
-        for position in range(start, end, _VERIFY_BYTES):
-            crc = zlib.crc32(os.pread(self._descriptor, min(_VERIFY_BYTES, end - position), position), crc)
-        return crc == self.header.block_crcs[block]
-
-    def touch(self, blocks: NDArray[np.int64], windows: NDArray[np.int64]) -> None:
-        """To be called with the blocks and the windows of rows about to be read."""
-        if not self._verified[blocks].all():
-            self.verify_blocks(blocks)
-        self._residency.touch(self.blocks, blocks, windows)
-
-    @property
-    def rows_at_once(self) -> int:
-        """So many rows may be read at once, wherever they lie."""
-        return self._residency.room_bytes // WINDOW_BYTES if self._residency.is_short else self.row_count
 
     def close(self) -> None:
         """Unmaps the file; arrays taken from it were copies and stay good."""
         if self._descriptor < 0:
             return
         self._residency.remove(self.blocks)
-        self._rows.clear()
+        self._searcher = self._old = None
         with contextlib.suppress(BufferError):  # still used by a frame of an error being reported; freed with it
             self.blocks.mapping.close()
         os.close(self._descriptor)
         self._descriptor = -1
 
+    # ------------------------------------------------------------ blocks
 
-class _SectionRows:
-    """The rows of one section, verified and noted before they are read."""
+    def _hot_blocks(self, walk: Walk) -> tuple[int, ...]:
+        """What a walk reads through the mapping; without a graph, everything."""
+        if not self.header.has_graph or self.header.version == 1:
+            return tuple(range(len(self._spans)))
+        kinds = HOT_SECTIONS[walk]
+        return tuple(n for s in self.header.sections if s.kind in kinds for n in self.header.blocks_of(s))
 
-    def __init__(self, segment: Segment, mapping: mmap.mmap, section: Section, first_block: int) -> None:
-        dtype: np.dtype[Any] = np.dtype(layout.ENCODING_DTYPE[section.encoding])
-        groups = section.length // section.group_bytes
-        self._view = np.ndarray(
-            shape=(groups, section.rows_per_group, section.row_bytes // dtype.itemsize),
-            dtype=dtype,
-            buffer=mapping,
-            offset=section.offset,
-            strides=(section.group_bytes, section.row_bytes, dtype.itemsize),
-        )
-        self._segment = segment
-        self._offset = section.offset
-        self._group_bytes = section.group_bytes
-        self._row_bytes = section.row_bytes
-        self._rows_per_group = section.rows_per_group
-        self._rows_per_block = (segment.header.block_bytes // section.group_bytes) * section.rows_per_group
-        self._first_block = first_block
-        self.row_count = section.row_count
+    def _hot_bytes(self, walk: Walk) -> int:
+        return sum(self._spans[number][1] - self._spans[number][0] for number in self._hot[walk])
 
-    def take(self, rows: NDArray[np.int64]) -> NDArray[Any]:
-        """(len(rows), width), a copy."""
-        groups, places = rows // self._rows_per_group, rows % self._rows_per_group
-        blocks = self._first_block + rows // self._rows_per_block
-        windows = (self._offset + groups * self._group_bytes + places * self._row_bytes) // WINDOW_BYTES
-        most = self._segment.rows_at_once
-        if len(rows) <= most:
-            self._segment.touch(blocks, windows)
-            taken: NDArray[Any] = self._view[groups, places]
+    def _enter(self, blocks: tuple[int, ...]) -> Room | None:
+        """Verifies blocks and makes room for them; a Room if the walk is to be made in slices."""
+        if not self._verified[list(blocks)].all():
+            self._verify(blocks)
+        first = self._residency.admit(self.blocks, blocks)
+        return None if first is None else Room(first, self._residency.settle)
+
+    def _verify(self, blocks: tuple[int, ...]) -> None:
+        """Verifies those of ``blocks`` that were not yet. Raises LibraryDamaged naming the first bad one."""
+        for block in blocks:
+            if self._verified[block]:
+                continue
+            if not self._matches(block):
+                raise layout.damaged(self.path, f"is damaged in {layout.block_name(self.header, block)} (checksum)")
+            self._verified[block] = True
+
+    def _matches(self, block: int) -> bool:
+        """By pread, which leaves the resident pages of this process alone."""
+        start, end = self._spans[block]
+        buffer = np.empty(_VERIFY_BYTES, dtype=np.uint8)
+        crc = 0
+        while start < end:
+            part = buffer[: end - start]
+            got = os.preadv(self._descriptor, [part.data], start)
+            if got <= 0:
+                return False
+            crc = self._kernel.crc32(part[:got], crc) if self._kernel else zlib.crc32(part[:got].data, crc)
+            start += got
+        return crc == self.header.block_crcs[block]
+
+    # ------------------------------------------------------------ rows
+
+    def _checked_queries(self, queries: Vectors, shape: tuple[int, ...]) -> Vectors:
+        """As the kernel reads them, which cannot tell how long they are."""
+        if queries.shape != shape:
+            raise ValueError(f"queries of shape {queries.shape} were given where {shape} was expected")
+        return np.ascontiguousarray(queries, dtype=np.float32)
+
+    def _checked_flags(self, excluded: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+        if excluded is None:
+            return None
+        if excluded.shape != (self.row_count,):
+            raise ValueError(f"flags of shape {excluded.shape} were given where ({self.row_count},) was expected")
+        return np.ascontiguousarray(excluded, dtype=np.bool_)
+
+    def _effort(self, limit: int, ef_search: int, walk: Walk) -> Effort:
+        ef = max(ef_search, limit, 1)
+        if walk == "bits":
+            ef = int(ef * _BITS_EFFORT)
+            return Effort(limit, ef, min(ef, 10 * limit))
+        return Effort(limit, ef, min(ef, 2 * limit + 8))
+
+    def _full_rows(self, rows: NDArray[np.int64]) -> tuple[Vectors, NDArray[np.int64]]:
+        if self._searcher is None:
+            assert self._old is not None
+            self._enter(self._hot["bits"])
+            taken = self._old.vectors(rows), self._old.labels(rows)
+            self._residency.settle()
             return taken
-        # In pieces: a new one wherever another window would be one too many. In order of
-        # the rows there are as few windows as can be, and scans come in that order.
-        entered = np.cumsum(np.diff(windows, prepend=windows[0] - 1) != 0) - 1
-        edges = np.searchsorted(entered, np.arange(0, int(entered[-1]) + 1, most)).tolist()
-        taken = np.empty((len(rows), self._view.shape[2]), dtype=self._view.dtype)
-        for start, end in zip(edges, [*edges[1:], len(rows)], strict=True):
-            self._segment.touch(blocks[start:end], windows[start:end])
-            taken[start:end] = self._view[groups[start:end], places[start:end]]
-        return taken
+        vectors = self.header.section(SectionKind.VECTORS)
+        assert vectors is not None
+        return split_rows(self._searcher.read_rows(rows), vectors.encoding)
 
-    def take_one(self, row: int) -> NDArray[Any]:
-        """(width,), a copy."""
-        record: NDArray[Any] = self.take(np.array([row]))[0]
-        return record
+    def _scan_old(self, query: Vectors, *, limit: int, excluded: NDArray[np.bool_] | None) -> Found:
+        """Compares all vectors, in pieces: the file may be larger than the budget."""
+        assert self._old is not None
+        parts = []
+        rows = _chosen(self.row_count, excluded)
+        for start in range(0, len(rows), SCAN_ROWS):
+            self._enter(self._hot["bits"])
+            parts.append(self._old.score(query, limit=limit, rows=rows[start : start + SCAN_ROWS]))
+            self._residency.settle()
+        labels = np.concatenate([part.labels for part in parts])
+        similarities = np.concatenate([part.similarities for part in parts])
+        order = np.lexsort((labels, -similarities))[:limit]
+        return Found(labels[order], similarities[order])
+
+
+def _chosen(row_count: int, excluded: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+    return np.arange(row_count) if excluded is None else np.flatnonzero(~excluded)

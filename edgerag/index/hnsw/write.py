@@ -1,20 +1,23 @@
-"""Writes segment files. Every write is checked, and the file is on the disk when this returns."""
+"""Writes segment files of version 2. Every write is checked, and the file is on the disk when this returns."""
 
 from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgerag.errors import StorageFull
+from edgerag.index.hnsw import codes
 from edgerag.index.hnsw import format as layout
 from edgerag.index.hnsw.format import Encoding, Header, Section, SectionKind
+from edgerag.index.hnsw.graph import Graph, reordered
+from edgerag.index.hnsw.order import local_order
 from edgerag.types import EmbedderIdentity
 
 if TYPE_CHECKING:
@@ -22,18 +25,20 @@ if TYPE_CHECKING:
 
 # Bytes built in memory at a time; larger gains nothing.
 _PIECE_BYTES = 4 * 2**20
+# Rows coded at a time: 6 MB of them at 384 dimensions, and some copies.
+_CODED_ROWS = 4096
+
+VectorType = Literal["f16", "f32"]
+# Rows first to last (exclusive) of a section as (rows, row bytes) uint8.
+_Piece = Callable[[int, int], NDArray[np.uint8]]
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
-    """An HNSW graph in rows. Links beyond a row's count are zero."""
+class Written:
+    """A segment file that is on the disk."""
 
-    m: int
-    m0: int
-    entry_point: int
-    level_counts: tuple[int, ...]  # nodes on level 1, 2, ...
-    levels: NDArray[np.uint32]  # (sum of level_counts, 2 + m): node, count, links; by level, then node
-    links: NDArray[np.uint32]  # (n, 1 + m0): count, links
+    header: Header
+    labels: NDArray[np.int64]  # (n,) the chunk id of each row
 
 
 def write_segment(
@@ -44,26 +49,82 @@ def write_segment(
     graph: Graph | None,
     identity: EmbedderIdentity,
     block_bytes: int = layout.BLOCK_BYTES,
-) -> Header:
+    order: Literal["local", "given"] = "local",
+    vector_type: VectorType = "f16",
+) -> Written:
     """Writes a segment to ``path`` and syncs it. ``vectors`` (n, dim) are unit rows, ``labels`` their chunk ids.
 
+    With a graph, rows are put in an order in which neighbours lie near each other, unless ``order`` is "given".
     Raises OSError or StorageFull; then the file is of no use.
     """
-    parts: list[tuple[SectionKind, Encoding, NDArray[Any]]] = [
-        (SectionKind.LABELS, Encoding.U64, labels.astype("<u8").reshape(-1, 1))
-    ]
+    rows = np.arange(len(labels))
+    if graph is not None and order == "local":
+        rows = local_order(graph.links, start=graph.entry_point)
+        graph = reordered(graph, rows)
+    labels = labels[rows]
+    encoding = Encoding.F16 if vector_type == "f16" else Encoding.F32
+    sections: list[tuple[SectionKind, Encoding, int, int, _Piece]] = []
+    entry_position = 0
     if graph is not None:
-        # Before the rest: the entry levels are read by every search and stay in memory.
-        parts.append((SectionKind.LEVELS, Encoding.U32, graph.levels))
-        parts.append((SectionKind.LINKS, Encoding.U32, graph.links))
-    parts.append((SectionKind.VECTORS, Encoding.F32, vectors))
-
-    header = _plan(parts, graph, identity, block_bytes)
+        levels, entry_position = _level_records(graph)
+        links, count, dimension = graph.links, len(labels), vectors.shape[1]
+        # The entry levels first: every search reads them, and they stay in memory.
+        sections = [
+            (SectionKind.LEVELS, Encoding.U32, len(levels), 4 * levels.shape[1], _array_piece(levels)),
+            (
+                SectionKind.LINKS,
+                Encoding.BYTES,
+                count,
+                codes.links_row_bytes(count, graph.m0),
+                lambda first, last: codes.pack_links(links[first:last], count),
+            ),
+            (
+                SectionKind.BITS,
+                Encoding.BYTES,
+                count,
+                codes.bits_row_bytes(dimension),
+                lambda first, last: codes.encode_bits(codes.rotated(vectors[rows[first:last]]), dimension),
+            ),
+            (
+                SectionKind.NIBBLES,
+                Encoding.BYTES,
+                count,
+                codes.nibbles_row_bytes(dimension),
+                lambda first, last: codes.encode_nibbles(codes.rotated(vectors[rows[first:last]])),
+            ),
+        ]
+    sections.append(
+        (
+            SectionKind.VECTORS,
+            encoding,
+            len(labels),
+            layout.vector_row_bytes(vectors.shape[1], encoding),
+            lambda first, last: _vector_rows(vectors[rows[first:last]], labels[first:last], encoding),
+        )
+    )
+    planned = _plan([spec[:4] for spec in sections], block_bytes)
+    header = Header(
+        version=layout.VERSION,
+        block_bytes=block_bytes,
+        file_bytes=planned[-1].offset + planned[-1].length,
+        dimension=vectors.shape[1],
+        m=graph.m if graph else 0,
+        m0=graph.m0 if graph else 0,
+        row_count=len(labels),
+        entry_point=graph.entry_point if graph else layout.NO_ENTRY,
+        entry_position=entry_position,
+        level_counts=graph.level_counts if graph else (),
+        model_name=identity.name,
+        weights_sha256=identity.weights_sha256,
+        sections=planned,
+        block_crcs=(0,) * sum(section.block_count for section in planned),
+    )
+    header = _shifted(header)
     with path.open("wb") as file:
         file.write(bytes(header.sections[0].offset))
         crcs: list[int] = []
-        for section, (_, encoding, rows) in zip(header.sections, parts, strict=True):
-            crcs += _write_rows(file, section, rows, layout.ENCODING_DTYPE[encoding], block_bytes)
+        for section, spec in zip(header.sections, sections, strict=True):
+            crcs += _write_rows(file, section, spec[4], block_bytes)
         header = replace(header, block_crcs=tuple(crcs))
         file.seek(0)
         file.write(layout.encode_header(header))
@@ -73,86 +134,99 @@ def write_segment(
         raise StorageFull(
             f"{path} has {size} bytes after writing {header.file_bytes}.", remedy="Free some space and run it again."
         )
-    return header
+    return Written(header, labels)
 
 
-def _plan(
-    parts: Sequence[tuple[SectionKind, Encoding, NDArray[Any]]],
-    graph: Graph | None,
-    identity: EmbedderIdentity,
-    block_bytes: int,
-) -> Header:
-    groupings = [layout.group_rows(rows.shape[1] * _width(encoding), block_bytes) for _, encoding, rows in parts]
-    lengths = [
-        -(-len(rows) // g.rows_per_group) * g.group_bytes for (_, _, rows), g in zip(parts, groupings, strict=True)
-    ]
-    block_counts = [-(-length // block_bytes) for length in lengths]
-    level_counts = graph.level_counts if graph else ()
-    position = layout.header_size(
-        section_count=len(parts),
-        level_count=len(level_counts),
-        name_bytes=len(identity.name.encode()),
-        weights_bytes=len(identity.weights_sha256.encode()),
-        block_count=sum(block_counts),
-    )
+def _level_records(graph: Graph) -> tuple[NDArray[np.uint32], int]:
+    """((n, 3 + m): row, position below, count, links as positions in their own level; position of the entry point)."""
+    records = np.zeros((len(graph.levels), 3 + graph.m), dtype=np.uint32)
+    records[:, 0] = graph.levels[:, 0]
+    records[:, 2] = graph.levels[:, 1]
+    start, below = 0, None
+    for count in graph.level_counts:
+        level = graph.levels[start : start + count]
+        nodes = level[:, 0]
+        part = records[start : start + count]
+        part[:, 1] = nodes if below is None else np.searchsorted(below, nodes)
+        used = np.arange(graph.m) < level[:, 1:2]
+        part[:, 3:][used] = np.searchsorted(nodes, level[:, 2:][used])
+        start, below = start + count, nodes
+    return records, 0 if below is None else int(np.searchsorted(below, graph.entry_point))
+
+
+def _array_piece(array: NDArray[np.uint32]) -> _Piece:
+    return lambda first, last: np.ascontiguousarray(array[first:last], dtype="<u4").view(np.uint8)
+
+
+def _vector_rows(vectors: Vectors, labels: NDArray[np.int64], encoding: Encoding) -> NDArray[np.uint8]:
+    """Vector, chunk id and the CRC-32 of both."""
+    size = layout.vector_row_bytes(vectors.shape[1], encoding)
+    out = np.empty((len(vectors), size), dtype=np.uint8)
+    stored = np.ascontiguousarray(vectors, dtype=layout.ENCODING_DTYPE[encoding])
+    out[:, : size - layout.ROW_TAIL_BYTES] = stored.view(np.uint8)
+    out[:, size - layout.ROW_TAIL_BYTES : size - 4] = labels.astype("<u8").view(np.uint8).reshape(-1, 8)
+    crcs = np.fromiter((zlib.crc32(row[: size - 4].data) for row in out), dtype="<u4", count=len(out))
+    out[:, size - 4 :] = crcs.view(np.uint8).reshape(-1, 4)
+    return out
+
+
+def _plan(specs: list[tuple[SectionKind, Encoding, int, int]], block_bytes: int) -> tuple[Section, ...]:
+    """The sections one behind the other, from offset 0."""
     sections = []
-    for (kind, encoding, rows), grouping, length, blocks in zip(parts, groupings, lengths, block_counts, strict=True):
-        row_bytes = rows.shape[1] * _width(encoding)
+    position = 0
+    for kind, encoding, row_count, row_bytes in specs:
+        grouping = layout.group_rows(row_bytes, block_bytes)
+        length = -(-row_count // grouping.rows_per_group) * grouping.group_bytes
         sections.append(
             Section(
                 kind,
                 encoding,
                 row_bytes,
-                len(rows),
+                row_count,
                 position,
                 length,
                 grouping.rows_per_group,
                 grouping.group_bytes,
-                blocks,
+                -(-length // block_bytes),
             )
         )
         position += length
-    vectors = parts[-1][2]
-    return Header(
-        block_bytes=block_bytes,
-        file_bytes=position,
-        dimension=vectors.shape[1],
-        m=graph.m if graph else 0,
-        m0=graph.m0 if graph else 0,
-        row_count=len(vectors),
-        entry_point=graph.entry_point if graph else layout.NO_ENTRY,
-        level_counts=level_counts,
-        model_name=identity.name,
-        weights_sha256=identity.weights_sha256,
-        sections=tuple(sections),
-        block_crcs=(0,) * sum(block_counts),
+    return tuple(sections)
+
+
+def _shifted(header: Header) -> Header:
+    """The header with its sections behind itself."""
+    size = layout.header_size(
+        section_count=len(header.sections),
+        level_count=header.max_level,
+        name_bytes=len(header.model_name.encode()),
+        weights_bytes=len(header.weights_sha256.encode()),
+        block_count=len(header.block_crcs),
     )
+    sections = tuple(replace(section, offset=section.offset + size) for section in header.sections)
+    return replace(header, sections=sections, file_bytes=header.file_bytes + size)
 
 
-def _write_rows(file: BinaryIO, section: Section, rows: NDArray[Any], dtype: str, block_bytes: int) -> list[int]:
+def _write_rows(file: BinaryIO, section: Section, piece: _Piece, block_bytes: int) -> list[int]:
     """Writes one section, padded with zeros; returns the checksum of each of its blocks."""
     groups_per_block = block_bytes // section.group_bytes
-    groups_per_piece = max(1, min(groups_per_block, _PIECE_BYTES // section.group_bytes))
+    most_groups = max(1, min(_PIECE_BYTES // section.group_bytes, _CODED_ROWS // section.rows_per_group))
     group_count = section.length // section.group_bytes
     used = section.rows_per_group * section.row_bytes
     crcs: list[int] = []
     for block_start in range(0, group_count, groups_per_block):
         block_end = min(block_start + groups_per_block, group_count)
         crc = 0
-        for start in range(block_start, block_end, groups_per_piece):
-            groups = min(groups_per_piece, block_end - start)
+        for start in range(block_start, block_end, most_groups):
+            groups = min(most_groups, block_end - start)
             first = start * section.rows_per_group
-            taken = rows[first : first + groups * section.rows_per_group]
-            flat = np.zeros((groups * section.rows_per_group, rows.shape[1]), dtype=dtype)
-            flat[: len(taken)] = taken
-            piece = np.zeros((groups, section.group_bytes), dtype=np.uint8)
-            piece[:, :used] = flat.view(np.uint8).reshape(groups, used)
-            data = piece.tobytes()
+            rows = piece(first, min(first + groups * section.rows_per_group, section.row_count))
+            flat = np.zeros((groups * section.rows_per_group, section.row_bytes), dtype=np.uint8)
+            flat[: len(rows)] = rows
+            padded = np.zeros((groups, section.group_bytes), dtype=np.uint8)
+            padded[:, :used] = flat.reshape(groups, used)
+            data = padded.tobytes()
             crc = zlib.crc32(data, crc)
             file.write(data)
         crcs.append(crc)
     return crcs
-
-
-def _width(encoding: Encoding) -> int:
-    return np.dtype(layout.ENCODING_DTYPE[encoding]).itemsize

@@ -25,6 +25,7 @@ from edgerag.ui.tui.facts import Facts
 from edgerag.ui.tui.ingest_view import IngestView
 from edgerag.ui.tui.problem import Problem
 from edgerag.ui.tui.screens.ask import AskScreen
+from edgerag.ui.tui.screens.blocks import BlocksScreen
 from edgerag.ui.tui.screens.confirm import ConfirmDialog
 from edgerag.ui.tui.screens.doctor import DoctorScreen
 from edgerag.ui.tui.screens.help import HelpDialog
@@ -53,6 +54,7 @@ class EdgeragApp(App[None]):
         Binding("f2", "add_documents", "Add", tooltip="Add documents"),
         Binding("f3", "library", "Library", tooltip="List, remove documents"),
         Binding("f4", "doctor", "Check", tooltip="Check this machine"),
+        Binding("f5", "blocks", "Index", tooltip="Blocks of the index in memory"),
         Binding("ctrl+q", "quit", "Quit", priority=True),
     ]
 
@@ -120,6 +122,7 @@ class EdgeragApp(App[None]):
         yield SystemCommand("Add documents", "Read a file or a folder into the library", self.action_add_documents)
         yield SystemCommand("Library", "The documents, and removing them", self.action_library)
         yield SystemCommand("Check", "Machine, engine, models, library", self.action_doctor)
+        yield SystemCommand("Index", "The blocks of the index and their heat", self.action_blocks)
 
     # ------------------------------------------------------------ facts
 
@@ -237,6 +240,9 @@ class EdgeragApp(App[None]):
 
     def action_library(self) -> None:
         self.open_screen(LibraryScreen())
+
+    def action_blocks(self) -> None:
+        self.open_screen(BlocksScreen())
 
     def action_doctor(self) -> None:
         self.open_screen(DoctorScreen())

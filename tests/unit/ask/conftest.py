@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from fakes import HashingEmbedder
 
+from edgerag.index.hnsw.residency import Residency
 from edgerag.index.library import Library, open_library
 from edgerag.types import Chunk, Hit, ParsedDocument, Scores, Source, StoredChunk
 
@@ -62,7 +63,9 @@ def library_of(tmp_path: Path) -> Iterator[Callable[..., Library]]:
 
     def make(texts: Mapping[str, str], *, embedder: HashingEmbedder | None = None, embedded: int = 1_000) -> Library:
         embedder = embedder or HashingEmbedder(dimension=256)
-        library = open_library(tmp_path / "library", mode="write", budget_bytes=10_000_000, identity=embedder.identity)
+        library = open_library(
+            tmp_path / "library", mode="write", residency=Residency(10_000_000), identity=embedder.identity
+        )
         opened.append(library)
         for path, text in texts.items():
             library.put_document(

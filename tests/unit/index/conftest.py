@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from edgerag.index.hnsw.residency import Residency
 from edgerag.index.library import Library, open_library
 from edgerag.index.segments import SealSettings
 from edgerag.types import Chunk, EmbedderIdentity, Heading, Page, ParsedDocument
@@ -106,7 +107,7 @@ def opened(tmp_path: Path) -> Iterator[OpenLibrary]:
     libraries: list[Library] = []
 
     def open_it(mode: str = "write", **options: Any) -> Library:
-        values = {"budget_bytes": 10**9, "seal_settings": SMALL} | options
+        values = {"residency": Residency(10**9), "seal_settings": SMALL} | options
         if mode == "write":
             values.setdefault("identity", IDENTITY)
         libraries.append(open_library(values.pop("folder", tmp_path / "lib"), mode=mode, **values))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from edgerag.errors import EmbedderMismatch, LibraryDamaged, LibraryMissing, UsageError
+from edgerag.index.hnsw.residency import Residency
 from edgerag.types import EmbedderIdentity, ParsedDocument
 
 PARAGRAPHS = [f"Paragraph number {i} tells of subject{i}." for i in range(30)]
@@ -272,6 +273,7 @@ def test_a_missing_segment_file_is_named(opened: Any, material: Any) -> None:
     writer.seal()
     (file,) = (writer.folder / "segments").iterdir()
     kept = file.read_bytes()
+    assert writer.search_vectors(material.vector("q"), limit=3, ef_search=10)
     file.unlink()
     # The writer has it mapped and still answers.
     assert len(writer.search_vectors(material.vector("q"), limit=3, ef_search=10)) == 3
@@ -301,9 +303,9 @@ def test_damage_is_found_by_verify_and_named(opened: Any, material: Any) -> None
 
 def test_failures_are_remembered_until_the_file_is_read(opened: Any, material: Any) -> None:
     library = opened()
-    library.record_failure("/docs/a", root="/docs", reason="no text", size_bytes=1, mtime_ns=2)
-    library.record_failure("/docs/a", root="/docs", reason="no text at all", size_bytes=1, mtime_ns=3)
-    library.record_failure("/docs/\udcfe", root="/docs", reason="password", size_bytes=1, mtime_ns=2)
+    library.record_failure("/docs/a", reason="no text", size_bytes=1, mtime_ns=2)
+    library.record_failure("/docs/a", reason="no text at all", size_bytes=1, mtime_ns=3)
+    library.record_failure("/docs/\udcfe", reason="password", size_bytes=1, mtime_ns=2)
     assert [(f.path, f.reason, f.mtime_ns) for f in library.failures()] == [
         ("/docs/a", "no text at all", 3),
         ("/docs/\udcfe", "password", 2),
@@ -322,7 +324,7 @@ def test_touching_a_document_changes_its_stat_only(opened: Any, material: Any) -
 
 
 def test_status_counts(opened: Any, material: Any) -> None:
-    library = opened(budget_bytes=12_345_678)
+    library = opened(residency=Residency(12_345_678))
     material.put(library, "/docs/a", PARAGRAPHS)
     material.embed_pending(library)
     library.seal()
@@ -374,16 +376,16 @@ def test_a_segment_is_on_the_disk_before_the_catalogue_knows_it(
         steps.append(f"delete {Path(path).name}")
         real_unlink(path, **options)
 
-    def add_segment(db: Any, **values: Any) -> None:
+    def add_segment(db: Any, **values: Any) -> int:
         steps.append(f"commit {values['file']}")
-        real_add(db, **values)
+        return real_add(db, **values)
 
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(os, "replace", replace)
     monkeypatch.setattr(os, "unlink", unlink)
     monkeypatch.setattr(catalogue, "add_segment", add_segment)
     library.seal()
-    assert [step for step in steps if "graph" not in step] == [
+    assert [step for step in steps if "graph" not in step and "vectors" not in step] == [
         "sync 00000002.hnsw.tmp",
         "rename 00000002.hnsw.tmp",
         "sync segments",
@@ -404,3 +406,34 @@ def test_what_a_crash_left_behind_is_removed_by_the_next_writer_only(opened: Any
     assert len(list((library.folder / "segments").iterdir())) == 4
     opened("write").close()
     assert [file.name for file in (library.folder / "segments").iterdir()] == ["00000001.hnsw"]
+
+
+def test_a_segment_cut_short_while_it_is_open_is_named(opened: Any, material: Any) -> None:
+    """Reading beyond the end of a mapped file would kill the process."""
+    library = opened()
+    material.put(library, "/docs/a", PARAGRAPHS)
+    material.embed_pending(library)
+    library.seal()
+    query = material.vector("q")
+    assert len(library.search_vectors(query, limit=3, ef_search=10)) == 3
+    (file,) = (library.folder / "segments").iterdir()
+    os.truncate(file, 4096)
+    with pytest.raises(LibraryDamaged, match=rf"{file.name} was cut short .*4096 of"):
+        library.search_vectors(query, limit=3, ef_search=10)
+    assert len(library.search_keywords("paragraph", limit=3)) == 3
+    assert [finding.severity for finding in library.verify()] == ["ok", "error"]
+
+
+@pytest.mark.parametrize("limit", [-1, 0, 1, 29, 30, 31, 10_000])
+@pytest.mark.parametrize("ef_search", [0, 1, 500])
+def test_any_number_of_hits_may_be_asked_for(opened: Any, material: Any, limit: int, ef_search: int) -> None:
+    library = opened()
+    material.put(library, "/docs/a", PARAGRAPHS[:24])
+    material.embed_pending(library)
+    library.seal()
+    material.put(library, "/docs/b", PARAGRAPHS[24:])
+    material.embed_pending(library)
+    hits = library.search_vectors(material.vector("q"), limit=limit, ef_search=ef_search)
+    assert len({hit.chunk_id for hit in hits}) == len(hits) == min(max(limit, 0), 30)
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert {hit.chunk_id for hit in hits} <= set(range(1, 31))

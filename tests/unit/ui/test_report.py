@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from edgerag.errors import LibraryMissing
-from edgerag.types import FileReport, IngestDone
+from edgerag.types import FileReport, IngestDone, MergeReport
 from edgerag.ui import report
+from edgerag.ui.library_commands import compaction_sentences
 
 
 def test_a_failure_is_one_line_with_its_remedy(capsys: pytest.CaptureFixture[str]) -> None:
@@ -21,6 +22,40 @@ def test_the_summary_names_every_problem_up_to_a_limit(capsys: pytest.CaptureFix
     assert "/d/0.pdf: it is encrypted" in shown
     assert "and 5 more failed" in shown
     assert "goes on where it stopped" in shown
+
+
+def test_the_summary_says_what_is_wrong_with_the_index(capsys: pytest.CaptureFixture[str]) -> None:
+    report.ingest_summary(IngestDone((), 0, 1.0, interrupted=False, notes=("A segment is damaged.",)))
+    assert "note: A segment is damaged." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("done", "sentences"),
+    [
+        (
+            MergeReport(20, 1, 2_000_000, 1_500_000, 60_000, 1_200, (), (), cancelled=False),
+            ["20 segments became 1: 60,000 vectors written, 1,200 of removed passages dropped, 2.0 MB became 1.5 MB."],
+        ),
+        (
+            MergeReport(1, 1, 10, 10, 0, 0, (), (), cancelled=False),
+            ["Nothing to do: 1 segment, as few as can be."],
+        ),
+        (
+            MergeReport(3, 3, 10, 10, 0, 0, ("a.hnsw is cut short.",), ("b.hnsw is too large.",), cancelled=False),
+            [
+                "  left as it is: a.hnsw is cut short.",
+                "Run `edgerag library verify` to see all that is damaged.",
+                "note: b.hnsw is too large.",
+            ],
+        ),
+        (
+            MergeReport(3, 3, 10, 10, 0, 0, (), (), cancelled=True),
+            ["Interrupted. What was finished stays; the same command goes on from there."],
+        ),
+    ],
+)
+def test_what_a_compaction_did(done: MergeReport, sentences: list[str]) -> None:
+    assert compaction_sentences(done) == sentences
 
 
 @pytest.mark.parametrize(

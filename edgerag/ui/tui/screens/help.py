@@ -13,6 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from edgerag.ui.tui.screens.ask import AskScreen
+from edgerag.ui.tui.screens.blocks import BlocksScreen
 from edgerag.ui.tui.screens.doctor import DoctorScreen
 from edgerag.ui.tui.screens.ingest import IngestDialog
 from edgerag.ui.tui.screens.library import LibraryScreen
@@ -48,6 +49,7 @@ def _content(app_bindings: Iterable[BindingType]) -> Content:
         ("Add documents", [*PathBox.BINDINGS, *IngestDialog.BINDINGS]),
         ("Library", LibraryScreen.BINDINGS),
         ("Check", DoctorScreen.BINDINGS),
+        ("Index", BlocksScreen.BINDINGS),
     ]
     blocks = [Content("\n").join([Content.styled(title, "bold $text-accent"), *_lines(b)]) for title, b in sections]
     closing = Content.styled(

@@ -148,7 +148,8 @@ def _figures(view: IngestView) -> Content:
     if view.problem is not None:
         return view.problem.content()
     if view.done is not None:
-        return Content(summary(view.done))
+        notes = [shown.line(note, 500, "$text-warning") for note in view.done.notes]
+        return Content("\n").join([Content(summary(view.done)), *notes])
     current = view.progress.current if view.progress else ""
     return Content.assemble(view.figures(), "\n", shown.line(short_path(current), 200, "$foreground 60%"))
 

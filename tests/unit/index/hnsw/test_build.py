@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from edgerag.errors import StorageFull
-from edgerag.index.hnsw.build import GraphSettings, build_graph
+from edgerag.index.hnsw.build import BuildCancelled, GraphSettings, build_graph, read_graph
+from edgerag.index.hnsw.graph import Graph
 from edgerag.index.hnsw.repair import link_unreachable
-from edgerag.index.hnsw.write import Graph
 
 ROOT = Path(__file__).parents[4]
 
@@ -115,7 +115,7 @@ for limit in (0, 50, 4096, 100_000, 400_000):
         build_graph(vectors, scratch=folder / "scratch", settings=GraphSettings())
     except StorageFull as error:
         print("graph", limit)
-for limit in (0, 4096, 100_000, 400_000):
+for limit in (0, 4096, 100_000, 250_000):
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
     try:
         with translated(folder / "segment"):
@@ -138,9 +138,60 @@ def test_a_save_that_the_disk_refuses_is_noticed(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     assert result.stdout.split("\n")[:-1] == [
         *(f"graph {limit}" for limit in (0, 50, 4096, 100_000, 400_000)),
-        *(f"segment {limit}" for limit in (0, 4096, 100_000, 400_000)),
+        *(f"segment {limit}" for limit in (0, 4096, 100_000, 250_000)),
     ]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_build_tells_how_far_it_is_and_can_be_stopped(tmp_path: Path, material: Any) -> None:
+    vectors = material.vectors(5000, dimension=4)
+    settings = GraphSettings(m=4, ef_construction=10)
+    told: list[tuple[int, int]] = []
+    build_graph(vectors, scratch=tmp_path / "scratch", settings=settings, progress=lambda *done: told.append(done))
+    assert told[-1] == (5000, 5000)
+    assert told == sorted(set(told))
+    assert len(told) > 1
+    wishes = iter([False, True])
+    with pytest.raises(BuildCancelled):
+        build_graph(vectors, scratch=tmp_path / "scratch", settings=settings, cancelled=lambda: next(wishes))
+    assert list(tmp_path.iterdir()) == []
+
+
+def linked_to_the_nearest(graph: Graph, vectors: Any) -> float:
+    """Of the rows, the share whose most similar other row is among their links."""
+    similarities = vectors @ vectors.T
+    np.fill_diagonal(similarities, -2)
+    nearest = similarities.argmax(axis=1)
+    return float(
+        np.mean([nearest[row] in graph.links[row, 1 : 1 + graph.links[row, 0]] for row in range(len(vectors))])
+    )
+
+
+def test_a_graph_of_several_threads_has_the_rows_in_their_places(tmp_path: Path, material: Any) -> None:
+    vectors = material.clustered(3000, dimension=16)
+    graph = build_graph(vectors, scratch=tmp_path / "scratch", settings=GraphSettings(ef_construction=60, threads=3))
+    assert reachable(graph) == set(range(3000))
+    assert linked_to_the_nearest(graph, vectors) > 0.95
+
+
+def test_rows_that_were_saved_in_another_order_are_put_in_their_places(tmp_path: Path, material: Any) -> None:
+    import hnswlib
+
+    vectors = material.clustered(1000, dimension=16)
+    order = np.random.default_rng(2).permutation(1000)
+    index = hnswlib.Index(space="ip", dim=16)
+    index.init_index(max_elements=1000, M=8, ef_construction=60, random_seed=1)
+    index.add_items(vectors[order], order, num_threads=1)
+    index.save_index(str(tmp_path / "saved"))
+    graph = read_graph(tmp_path / "saved", count=1000, dimension=16, settings=GraphSettings(m=8))
+    assert linked_to_the_nearest(graph, vectors) > 0.95
+    start, below = 0, set(range(1000))
+    for count in graph.level_counts:
+        nodes = graph.levels[start : start + count, 0].tolist()
+        assert nodes == sorted(nodes)
+        assert set(nodes) <= below
+        start, below = start + count, set(nodes)
+    assert graph.entry_point in below
 
 
 def test_a_folder_that_is_gone_is_noticed(tmp_path: Path, material: Any) -> None:

@@ -13,11 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edgerag.errors import EdgeragError, EmbedderMismatch, LibraryDamaged, LibraryVersionUnknown, StorageFull
+from edgerag.index.hnsw import codes
 from edgerag.index.hnsw import format as layout
 from edgerag.index.hnsw.build import GraphSettings, build_graph
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.hnsw.search import Segment
-from edgerag.index.hnsw.write import write_segment
+from edgerag.index.hnsw.view import HOT_SECTIONS
+from edgerag.index.hnsw.write import VectorType, write_segment
 
 ROWS = 120
 
@@ -27,7 +29,9 @@ def segment_file(tmp_path: Path, material: Any) -> Path:
     return make_segment(tmp_path, material)
 
 
-def make_segment(folder: Path, material: Any, *, rows: int = ROWS, block_bytes: int = 4096) -> Path:
+def make_segment(
+    folder: Path, material: Any, *, rows: int = ROWS, block_bytes: int = 4096, vector_type: VectorType = "f16"
+) -> Path:
     vectors = material.vectors(rows)
     graph = build_graph(vectors, scratch=folder / "scratch", settings=GraphSettings(m=4, ef_construction=40))
     path = folder / "00000001.hnsw"
@@ -38,35 +42,50 @@ def make_segment(folder: Path, material: Any, *, rows: int = ROWS, block_bytes: 
         graph=graph,
         identity=material.identity,
         block_bytes=block_bytes,
+        vector_type=vector_type,
     )
     return path
 
 
-def open_segment(path: Path, material: Any, **changes: Any) -> Segment:
+def open_segment(path: Path, material: Any, *, budget_bytes: int = 10**9, **changes: Any) -> Segment:
     identity = dataclasses.replace(material.identity, **changes)
-    return Segment(path, identity=identity, residency=Residency(10**9), flat_rows=10)
+    return Segment(path, identity=identity, residency=Residency(budget_bytes), flat_rows=10)
 
 
 def search_everything(path: Path, material: Any) -> list[int]:
-    segment = open_segment(path, material)
-    try:
-        found = []
-        for dead in (None, np.arange(segment.row_count) % 2 == 0):
-            for seed in range(3):
-                hits = segment.search(material.vectors(1, seed=seed)[0], limit=10, ef_search=60, dead=dead)
-                found += [hit.chunk_id for hit in hits]
-        return found
-    finally:
-        segment.close()
+    """Chunk ids found by both walks, with and without excluded rows, and by reading every vector."""
+    found = []
+    for walk in ("nibbles", "bits"):
+        segment = open_segment(path, material, budget_bytes=10**9 if walk == "nibbles" else hot_bytes(path, material))
+        try:
+            assert segment.walk_name == {"nibbles": "4-bit codes", "bits": "1-bit codes"}[walk]
+            for excluded in (None, np.arange(segment.row_count) % 2 == 0):
+                for seed in range(3):
+                    query = material.vectors(1, seed=seed)[0]
+                    hits = segment.search(query, limit=10, ef_search=60, excluded=excluded)
+                    found += [hit.chunk_id for hit in hits]
+            found += segment.labels(np.arange(segment.row_count)).tolist()
+        finally:
+            segment.close()
+    return found
 
 
-def test_what_is_written_is_read_at_any_block_size(tmp_path: Path, material: Any) -> None:
+def hot_bytes(path: Path, material: Any) -> int:
+    """What the walk over 1-bit codes needs."""
+    header = layout.read_header(path, identity=material.identity)
+    return sum(section.length for section in header.sections if section.kind in HOT_SECTIONS["bits"])
+
+
+@pytest.mark.parametrize("vector_type", ["f16", "f32"])
+def test_what_is_written_is_read_at_any_block_size(tmp_path: Path, material: Any, vector_type: VectorType) -> None:
     answers = []
     for block_bytes in (4096, 8192, 65536, layout.BLOCK_BYTES):
-        path = make_segment(tmp_path, material, block_bytes=block_bytes)
+        path = make_segment(tmp_path, material, block_bytes=block_bytes, vector_type=vector_type)
         segment = open_segment(path, material)
-        assert np.array_equal(segment.vectors(np.arange(ROWS)), material.vectors(ROWS))
-        assert segment.labels(np.arange(ROWS)).tolist() == [row * 3 + 7 for row in range(ROWS)]
+        labels = segment.labels(np.arange(ROWS))
+        assert sorted(labels.tolist()) == [row * 3 + 7 for row in range(ROWS)]
+        stored = material.vectors(ROWS).astype(np.float16 if vector_type == "f16" else np.float32)
+        assert np.array_equal(segment.vectors(np.arange(ROWS)), stored[(labels - 7) // 3])
         assert segment.damage() == []
         assert len(segment.header.block_crcs) == sum(section.block_count for section in segment.header.sections)
         segment.close()
@@ -86,9 +105,24 @@ def test_no_row_lies_across_a_block(tmp_path: Path, material: Any) -> None:
 
 @pytest.mark.parametrize("dimension", [1, 16, 64, 384, 512, 768, 1024, 1536, 3072, 4096])
 def test_grouping_wastes_little(dimension: int) -> None:
-    grouping = layout.group_rows(4 * dimension, layout.BLOCK_BYTES)
-    assert layout.BLOCK_BYTES % grouping.group_bytes == 0
-    assert grouping.rows_per_group * 4 * dimension >= 15 / 16 * grouping.group_bytes
+    for row_bytes in (4 * dimension + 12, 2 * dimension + 12, codes.bits_row_bytes(dimension), 132, 76):
+        grouping = layout.group_rows(row_bytes, layout.BLOCK_BYTES)
+        assert layout.BLOCK_BYTES % grouping.group_bytes == 0
+        assert grouping.rows_per_group * row_bytes >= 15 / 16 * grouping.group_bytes
+
+
+@pytest.mark.parametrize("row_count", [1, 2, 3, 256, 257, 70_000, 2**31 - 1])
+@pytest.mark.parametrize("m0", [1, 7, 32, 64])
+def test_packed_links_are_unpacked(row_count: int, m0: int) -> None:
+    random = np.random.default_rng(row_count)
+    links = random.integers(row_count, size=(50, 1 + m0), dtype=np.uint32)
+    links[0, 1:], links[1, 1:] = 0, row_count - 1
+    links[:, 0] = random.integers(m0 + 1, size=50)
+    packed = codes.pack_links(links, row_count)
+    assert packed.shape == (50, codes.links_row_bytes(row_count, m0))
+    counts, unpacked = codes.unpack_links(packed, row_count, m0)
+    assert np.array_equal(counts, links[:, 0])
+    assert np.array_equal(unpacked, links[:, 1:])
 
 
 def test_a_row_longer_than_a_block_is_refused() -> None:
@@ -123,8 +157,10 @@ def test_each_fault_has_its_own_error(segment_file: Path, material: Any) -> None
 
     with pytest.raises(LibraryDamaged, match=f"{name} is not a segment file"):
         open_segment(after(set_bytes(0, b"PK\x03\x04")), material)
-    with pytest.raises(LibraryVersionUnknown, match=f"{name} has segment format 2"):
-        open_segment(after(set_bytes(8, b"\x02")), material)
+    with pytest.raises(
+        LibraryVersionUnknown, match=f"{name} has segment format 3 and this program knows formats 1 to 2"
+    ):
+        open_segment(after(set_bytes(8, b"\x03")), material)
     with pytest.raises(LibraryDamaged, match=f"{name} has a damaged header .checksum"):
         open_segment(after(set_bytes(48, b"\x99")), material)
     segment_file.write_bytes(kept)
@@ -141,40 +177,115 @@ def test_each_fault_has_its_own_error(segment_file: Path, material: Any) -> None
             open_segment(after(lambda raw, size=size: raw.__delitem__(slice(size, None))), material)
 
 
+def test_a_header_that_contradicts_itself_is_refused_under_a_right_checksum(segment_file: Path, material: Any) -> None:
+    """Every number of the fixed header and of the section table, set to what it cannot be."""
+    header = layout.read_header(segment_file, identity=material.identity)
+    kept = segment_file.read_bytes()
+    table = layout.FIXED_BYTES + 4 * header.max_level
+    fields = [("<I", offset) for offset in (20, 32, 36, 40, 44, 56, 60, 64, 68, 72, 76, 80)]
+    fields += [("<Q", 24), ("<Q", 48), ("<I", layout.FIXED_BYTES)]
+    for number in range(len(header.sections)):
+        start = table + number * layout.SECTION_BYTES
+        fields += [("<I", start + at) for at in (0, 4, 32, 36, 40, 44)] + [("<Q", start + at) for at in (8, 16, 24)]
+    for kind, offset in fields:
+        (value,) = struct.unpack_from(kind, kept, offset)
+        for wrong in {0, value + 1, 2 * value + 1, 256 ** struct.calcsize(kind) - 1} - {value}:
+            if offset == 80 and wrong < header.level_counts[-1]:
+                continue  # another record of the highest level: the walk notices
+            segment_file.write_bytes(kept)
+            rewrite(
+                segment_file,
+                lambda raw, k=kind, o=offset, w=wrong: struct.pack_into(k, raw, o, w),
+                fix_checksum=True,
+            )
+            with pytest.raises((LibraryDamaged, EmbedderMismatch), match=f"{segment_file.name} (has|is|holds|was)"):
+                if offset in (56, 80):  # another entry point that there is: its record is of another row
+                    search_everything(segment_file, material)
+                else:
+                    open_segment(segment_file, material).close()
+
+
 def test_a_damaged_block_is_named_when_it_is_touched_and_not_before(segment_file: Path, material: Any) -> None:
     header = layout.read_header(segment_file, identity=material.identity)
     kept = segment_file.read_bytes()
-    for block, (start, end) in enumerate(layout.block_spans(header)):
-        raw = bytearray(kept)
-        raw[(start + end) // 2] ^= 1
-        segment_file.write_bytes(raw)
-        segment = open_segment(segment_file, material)  # opening reads no block
-        expected = layout.block_name(header, block)
-        assert [fault.split(" does")[0] for fault in segment.damage()] == [expected]
-        segment.close()
-        with pytest.raises(LibraryDamaged) as caught:
-            search_everything(segment_file, material)
-        assert segment_file.name in caught.value.message
-        assert expected in caught.value.message
+    kinds = set()
+    for section in header.sections:
+        for number, block in enumerate(header.blocks_of(section)):
+            groups_per_block = header.block_bytes // section.group_bytes
+            raw = bytearray(kept)
+            raw[row_offset(section, number * groups_per_block * section.rows_per_group) + 5] ^= 1
+            segment_file.write_bytes(raw)
+            segment = open_segment(segment_file, material)  # opening reads no block
+            expected = layout.block_name(header, block)
+            assert [fault.split(" does")[0] for fault in segment.damage()] == [expected]
+            segment.close()
+            with pytest.raises(LibraryDamaged) as caught:
+                search_everything(segment_file, material)
+            assert segment_file.name in caught.value.message
+            assert expected in caught.value.message
+            kinds.add(section.kind)
+    assert len(kinds) == 5
 
 
-def test_links_that_lead_nowhere_are_refused_even_under_a_right_checksum(segment_file: Path, material: Any) -> None:
+def row_offset(section: layout.Section, row: int) -> int:
+    group, place = divmod(row, section.rows_per_group)
+    return section.offset + group * section.group_bytes + place * section.row_bytes
+
+
+def test_a_damaged_vector_is_named_when_it_is_compared_and_not_before(segment_file: Path, material: Any) -> None:
+    """Full vectors are not verified by blocks: each row has its own checksum, looked at whenever it is read."""
     header = layout.read_header(segment_file, identity=material.identity)
-    links = next(section for section in header.sections if section.kind is layout.SectionKind.LINKS)
-    for value in (struct.pack("<II", 4, 2**32 - 1), struct.pack("<I", 2**31)):
+    vectors = header.section(layout.SectionKind.VECTORS)
+    assert vectors is not None
+    raw = bytearray(segment_file.read_bytes())
+    segment = open_segment(segment_file, material)
+    query = segment.vectors(np.array([11]))[0]
+    raw[row_offset(vectors, 11) + vectors.row_bytes - 12] ^= 1  # its chunk id
+    segment_file.write_bytes(raw)
+    far = segment.search(-query, limit=2, ef_search=2, excluded=None)
+    assert len(far) == 2
+    message = r"is damaged in block \d+ \(vectors\) \(checksum of row 11\)"
+    with pytest.raises(LibraryDamaged, match=message):
+        segment.search(query, limit=2, ef_search=20, excluded=None)
+    with pytest.raises(LibraryDamaged, match=message):
+        segment.vectors(np.array([3, 11]))
+    segment.close()
 
-        def damage(raw: bytearray, value: bytes = value) -> None:
-            for row in range(links.row_count):
-                group, slot = divmod(row, links.rows_per_group)
-                at = links.offset + group * links.group_bytes + slot * links.row_bytes
-                raw[at : at + len(value)] = value
+
+@pytest.mark.parametrize("kernel", ["best", None])
+def test_links_that_lead_nowhere_are_refused_even_under_a_right_checksum(
+    segment_file: Path, material: Any, kernel: Any
+) -> None:
+    header = layout.read_header(segment_file, identity=material.identity)
+    kept = segment_file.read_bytes()
+    links, levels = (header.section(kind) for kind in (layout.SectionKind.LINKS, layout.SectionKind.LEVELS))
+    assert links is not None
+    assert levels is not None
+    damages = [
+        (links, 0, b"\x01\x00\xff", r"damaged link list \(row \d+, level 0, block \d+ \(links\)\)"),
+        (links, 0, b"\xff\xff", r"damaged link list \(row \d+, level 0, block \d+ \(links\)\)"),
+        (levels, 0, b"\xff\xff\xff\x7f", r"damaged link list \(row \d+, level [1-9]"),  # its row
+        (levels, 4, b"\xff\xff\xff\x7f", r"damaged link list \(row \d+, level [1-9]"),  # its position below
+        (levels, 8, b"\xff\xff\xff\x7f", r"damaged link list \(row \d+, level [1-9]"),  # its count
+        (levels, 8, b"\x01\x00\x00\x00\xff\xff\xff\x7f", r"damaged link list \(row \d+, level [1-9]"),
+    ]
+    assert header.max_level > 1
+    for section, at, value, message in damages:
+
+        def damage(raw: bytearray, section: Any = section, at: int = at, value: bytes = value) -> None:
+            for row in range(section.row_count):
+                start = row_offset(section, row) + at
+                raw[start : start + len(value)] = value
             _fix_block_checksums(raw, header)
 
+        segment_file.write_bytes(kept)
         rewrite(segment_file, damage, fix_checksum=True)
-        with pytest.raises(LibraryDamaged, match="damaged link list"):
-            search_everything(segment_file, material)
-        segment = open_segment(segment_file, material)
-        assert "lead out of the segment" in segment.damage()[0]
+        segment = Segment(
+            segment_file, identity=material.identity, residency=Residency(10**9), flat_rows=10, kernel=kernel
+        )
+        with pytest.raises(LibraryDamaged, match=f"{segment_file.name} has a {message}"):
+            segment.search(material.vectors(1)[0], limit=10, ef_search=60, excluded=None)
+        assert "lead out of the segment" in segment.damage()[0] or "contradict each other" in segment.damage()[0]
         segment.close()
 
 

@@ -1,0 +1,57 @@
+"""Sealing as a stage of the ingest: in a thread of its own, so that its progress becomes events.
+
+The thread has the library to itself: whoever consumes the events waits here meanwhile.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, TypeVar
+
+from edgerag.types import CancelCheck, MergeProgress, MergeReport
+
+if TYPE_CHECKING:
+    from edgerag.index.library import Library
+
+Event = TypeVar("Event")
+
+_DOING = {"reading": "gathering", "linking": "linking", "writing": "writing"}
+
+
+def seal(
+    library: Library, *, merge: bool, cancelled: CancelCheck, event: Callable[[str], Event]
+) -> Generator[Event, None, MergeReport]:
+    """Seals the library; yields ``event(sentence)`` as it goes on, and returns what was done.
+
+    Raises what Library.seal raises. A consumer that stops listening cancels it.
+    """
+    news: SimpleQueue[MergeProgress | MergeReport | BaseException] = SimpleQueue()
+    abandoned = threading.Event()
+
+    def run() -> None:
+        try:
+            news.put(library.seal(merge=merge, progress=news.put, cancelled=lambda: abandoned.is_set() or cancelled()))
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that listens
+            news.put(error)
+
+    thread = threading.Thread(target=run, name="sealing")
+    thread.start()
+    try:
+        while True:
+            match news.get():
+                case MergeProgress() as progress:
+                    yield event(sentence(progress))
+                case MergeReport() as report:
+                    return report
+                case BaseException() as error:
+                    raise error
+    finally:
+        abandoned.set()
+        thread.join()
+
+
+def sentence(progress: MergeProgress) -> str:
+    """``sealing the index: linking, 4,000 of 20,000``"""
+    return f"sealing the index: {_DOING[progress.stage]}, {progress.done_rows:,} of {progress.all_rows:,}"
