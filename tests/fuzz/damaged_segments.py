@@ -59,7 +59,7 @@ def make_bases(folder: Path) -> list[Base]:
     return [
         # 256 rows: every packed link is in range, so that a wrong count is not noticed by what it reads.
         make_base(folder / "small", rows=256, dimension=24, m=4, vector_type="f16", block_bytes=4096),
-        make_base(folder / "odd", rows=257, dimension=101, m=8, vector_type="f32", block_bytes=8192),
+        make_base(folder / "odd", rows=257, dimension=101, m=4, vector_type="f32", block_bytes=8192),
         make_base(folder / "one", rows=1, dimension=1, m=2, vector_type="f16", block_bytes=4096),
         make_base(folder / "flat", rows=100, dimension=7, m=0, vector_type="f16", block_bytes=4096),
         make_base(folder / "large", rows=30_000, dimension=64, m=16, vector_type="f16", block_bytes=2**16),
@@ -144,7 +144,8 @@ def damage_rows(kind: SectionKind) -> Damage:
         section = base.header.section(kind)
         if section is None or not section.row_count:
             return
-        count = int(random.choice([1, 8, section.row_count if section.row_count < 1000 else 200]))
+        most = section.row_count if section.row_count < 1000 else 200
+        count = int(random.choice([1, 8, most, most]))
         rows = random.choice(section.row_count, size=min(count, section.row_count), replace=False)
         way = int(random.integers(4))
         for row in rows.tolist():
@@ -163,8 +164,10 @@ def change(row: bytearray, kind: SectionKind, way: int, base: Base, random: np.r
     elif way == 1:
         row[:] = bytes([int(random.choice([0, 0xFF]))]) * size
     elif kind is SectionKind.LEVELS:
-        field = int(random.integers(3 if way == 2 else size // 4))
-        struct.pack_into("<I", row, 4 * field, int(random.choice(EXTREMES)))
+        # Mostly its position below and its count; of the links, any.
+        field = int(random.choice([1, 2])) if way == 2 else int(random.integers(size // 4))
+        near = [base.header.m, base.header.m + 1, *base.header.level_counts, base.header.row_count]
+        struct.pack_into("<I", row, 4 * field, int(random.choice([*EXTREMES, *near])))
     elif kind is SectionKind.LINKS:
         if way == 2:
             struct.pack_into("<H", row, 0, int(random.choice([0, 1, base.header.m0, base.header.m0 + 1, 0xFFFF])))
@@ -349,7 +352,7 @@ def questions(base: Base, random: np.random.Generator, count: int) -> list[Quest
 
 def run(number: int, bases: list[Base], kernels: list[Kernel], folder: Path, counts: Counter[str]) -> None:
     random = np.random.default_rng(number)
-    base = bases[-1] if number % LARGE == 0 else bases[int(random.integers(len(bases) - 1))]
+    base = bases[-1] if number % LARGE == 0 else bases[int(random.choice(4, p=[0.4, 0.3, 0.1, 0.2]))]
     kernel = kernels[number % len(kernels)]
     names = list(DAMAGES)
     chosen = [names[number % len(names)], *random.choice(names, size=int(random.random() < 0.3)).tolist()]

@@ -27,12 +27,12 @@ def compiler() -> str:
     return found
 
 
-def compile_sanitized(folder: Path) -> Path:
+def compile_sanitized(folder: Path, *, source: Path = KERNEL) -> Path:
     """The kernel as a library in ``folder``. Raises NoSanitizers."""
     target = folder / "sanitized.so"
     command = [compiler(), "-std=c11", "-O1", "-g", "-fno-omit-frame-pointer", "-fPIC", "-shared", "-ffp-contract=off"]
     command += [SANITIZERS, "-fno-sanitize-recover=all", "-Wall", "-Wextra"]
-    done = subprocess.run([*command, "-o", target, KERNEL, "-lm"], capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, "-o", target, source, "-lm"], capture_output=True, text=True, check=False)
     if done.returncode:
         if "cannot find" in done.stderr or "unrecognized" in done.stderr:
             raise NoSanitizers(done.stderr.strip()[-300:])

@@ -1,5 +1,5 @@
-"""Made segment-v1.hnsw and segment-v1.json, once, with the program of that time; today's writes version 2. Not to be run
-again: that the old file still opens is the point.
+"""Made segment-v1.hnsw and segment-v1.json, once, with the program of that time; today's writes version 2.
+Not to be run again: that the old file still opens is the point.
 
 Run from the checkout: python tests/golden/make_segment_v1.py
 """

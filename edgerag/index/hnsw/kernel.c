@@ -49,10 +49,14 @@ enum {
   ER_READ_FAILED = -4 /* pread failed or the file is shorter than it was; errno in the scratch */
 };
 
+/* Where a walk is: at the entry point, on the upper levels, about to follow links, with links to compare. */
+enum { STARTING, DESCENDING, FOLLOWING, COMPARING };
+
 enum { WALK_BITS = 1, WALK_NIBBLES = 4 };
 enum { VECTORS_F32 = 1, VECTORS_F16 = 4 };
 
 #define LANES 16             /* partial sums of a float product, on every path */
+#define TOGETHER 3           /* rows whose links are followed before what they lead to is compared: the memory works on all */
 #define BATCH 64             /* rows whose codes are compared at a time */
 #define FEW 256              /* sorted in place; more by the C library, which allocates */
 #define MAX_LINKS 4096       /* links of one row, far above any m0 */
@@ -120,9 +124,9 @@ typedef struct {
   item *pool;
   uint64_t pool_capacity, pool_size, live, cursor, ef;
   const uint8_t *excluded;
-  /* how far the upper levels are passed */
+  /* how far the walk is */
   int32_t phase;
-  uint32_t level, next_link, row, linked;
+  uint32_t level, next_link, row, linked, followed;
   int32_t has_record, has_linked; /* read already: a pause does not ask for their windows again */
   uint64_t position, best;
   float similarity;
@@ -542,7 +546,8 @@ static void single_neon(const uint8_t *row, const float *query, uint32_t size, f
 #if defined(__clang__)
 #define ARM_TARGET(features) __attribute__((target(features)))
 #else
-#define ARM_TARGET(features) __attribute__((target("+" features)))
+/* gcc's intrinsics ask for the architecture that the feature came with, not for the feature alone. */
+#define ARM_TARGET(features) __attribute__((target("arch=armv8.2-a+" features)))
 #endif
 
 ARM_TARGET("dotprod") static int32_t bits_dotprod(const uint8_t *row, const int8_t *codes, uint32_t size) {
@@ -897,7 +902,7 @@ EXPORT int32_t er_begin(const er_segment *g, er_scratch *s, const float *query, 
   forget_visits(s);
   prepare_query(g, s, query);
   s->excluded = excluded, s->ef = ef ? ef : 1, s->pool_size = s->live = s->cursor = 0;
-  s->phase = 0, s->level = g->level_count, s->next_link = 0;
+  s->phase = STARTING, s->followed = 0, s->level = g->level_count, s->next_link = 0;
   s->has_record = s->has_linked = 0;
   s->position = g->entry_position, s->row = g->entry_row;
   s->room = -1;
@@ -909,10 +914,10 @@ EXPORT void er_set_room(er_scratch *s, int64_t room) { s->room = room; }
 
 /* From the entry point to the first row on level 0. */
 static int enter(const er_segment *g, er_scratch *s) {
-  if (s->phase == 0) {
+  if (s->phase == STARTING) {
     if (!room_for(g, s, codes_of(g), s->row)) return 1;
     s->similarity = estimate(g, s, row_used(codes_of(g), s->row));
-    s->phase = 1;
+    s->phase = DESCENDING;
   }
   int result = descend(g, s);
   if (result) return result;
@@ -923,7 +928,7 @@ static int enter(const er_segment *g, er_scratch *s) {
   visit(s, s->row);
   s->touched[s->touched_count++] = s->row;
   s->pending = s->touched_count;
-  s->phase = 2;
+  s->phase = FOLLOWING;
   return offer(s, s->similarity, s->row) == -2 ? ER_NO_MEMORY : ER_OK;
 }
 
@@ -940,7 +945,8 @@ static int unpack(const er_segment *g, er_scratch *s, uint32_t row) {
     if (!grow(&s->touched, capacity, 4)) return ER_NO_MEMORY;
     s->touched_capacity = capacity;
   }
-  uint32_t *fresh = s->touched + s->touched_count;
+  const uint64_t first = s->touched_count;
+  uint32_t *fresh = s->touched + first;
   for (uint32_t i = 0, bit = 16; i < count; i++, bit += g->link_bits) {
     uint64_t word;
     memcpy(&word, record + bit / 8, 8);
@@ -954,8 +960,7 @@ static int unpack(const er_segment *g, er_scratch *s, uint32_t row) {
   }
   s->touched_count = (uint64_t)(fresh - s->touched);
   if (s->room < 0)
-    for (uint64_t i = s->pending; i < s->touched_count && i < s->pending + BATCH; i++)
-      fetch(codes, row_address(codes, s->touched[i]));
+    for (uint64_t i = first; i < s->touched_count; i++) fetch(codes, row_address(codes, s->touched[i]));
   return ER_OK;
 }
 
@@ -976,28 +981,36 @@ static int compare(const er_segment *g, er_scratch *s, const uint32_t *rows, uin
 
 /* Goes on with the walk; 1: there is no room, 0: the walk is over. */
 EXPORT int32_t er_step(const er_segment *g, er_scratch *s) {
-  if (s->phase < 2) {
+  if (s->phase < FOLLOWING) {
     int result = enter(g, s);
     if (result) return result;
   }
   for (;;) {
-    while (s->pending < s->touched_count) {
-      const uint32_t *rows = s->touched + s->pending;
-      uint64_t left = s->touched_count - s->pending;
-      uint32_t count = s->room >= 0 ? 1 : left < BATCH ? (uint32_t)left : BATCH;
-      if (!room_for(g, s, codes_of(g), *rows)) return 1;
-      int result = compare(g, s, rows, count, 1);
-      if (result) return result;
-      s->pending += count;
+    if (s->phase == COMPARING) {
+      while (s->pending < s->touched_count) {
+        const uint32_t *rows = s->touched + s->pending;
+        uint64_t left = s->touched_count - s->pending;
+        uint32_t count = s->room >= 0 ? 1 : left < BATCH ? (uint32_t)left : BATCH;
+        if (!room_for(g, s, codes_of(g), *rows)) return 1;
+        int result = compare(g, s, rows, count, 1);
+        if (result) return result;
+        s->pending += count;
+      }
+      s->phase = FOLLOWING, s->followed = 0;
     }
-    while (s->cursor < s->pool_size && s->pool[s->cursor] & EXPANDED) s->cursor++;
-    if (s->cursor >= s->pool_size) return ER_OK;
-    uint32_t row = row_of(s->pool[s->cursor]);
-    if (!room_for(g, s, &g->links, row)) return 1;
-    s->pool[s->cursor++] |= EXPANDED;
-    if (s->cursor < s->pool_size) __builtin_prefetch(row_address(&g->links, row_of(s->pool[s->cursor])));
-    int result = unpack(g, s, row);
-    if (result) return result;
+    for (; s->followed < TOGETHER; s->followed++) {
+      while (s->cursor < s->pool_size && s->pool[s->cursor] & EXPANDED) s->cursor++;
+      if (s->cursor >= s->pool_size) break;
+      uint32_t row = row_of(s->pool[s->cursor]);
+      if (!room_for(g, s, &g->links, row)) return 1;
+      s->pool[s->cursor++] |= EXPANDED;
+      int result = unpack(g, s, row);
+      if (result) return result;
+    }
+    if (!s->followed) return ER_OK;
+    for (uint64_t next = s->cursor; next < s->pool_size && next < s->cursor + TOGETHER; next++)
+      __builtin_prefetch(row_address(&g->links, row_of(s->pool[next]))); /* likely the next ones */
+    s->phase = COMPARING;
   }
 }
 

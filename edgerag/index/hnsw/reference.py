@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Similarities = NDArray[np.float32]
 
+_TOGETHER = 3  # rows whose links are followed before what they lead to is compared; as in the kernel
 _LANES = 16  # partial sums of a product
 _NO_SIMILARITY = -2  # instead of NaN, which damage under a right checksum can give: below every cosine
 
@@ -48,10 +49,13 @@ class ReferenceSearcher:
         visited = np.zeros(self._header.row_count, dtype=np.bool_)
         visited[row] = True
         pool.offer(float(estimates.of(np.array([row]))[0]), row)
-        while (row := pool.next()) >= 0:
-            links = self._links(row, budget)
-            links = links[~visited[links]]
-            visited[links] = True
+        while rows := pool.next(_TOGETHER):
+            fresh = []
+            for row in rows:
+                links = self._links(row, budget)
+                fresh.append(links[~visited[links]])
+                visited[links] = True
+            links = np.concatenate(fresh)
             for similarity, link in zip(estimates.of(links).tolist(), links.tolist(), strict=True):
                 pool.offer(similarity, link)
         return self._rescored(query, pool.live(effort.rescore), effort.limit)
@@ -297,13 +301,11 @@ class _Pool:
                 while not self._is_live(self._items[-1][1]):
                     self._items.pop()
 
-    def next(self) -> int:
-        """The best row that was not expanded, which it then is; -1: none is left."""
-        for _, row in self._items:
-            if row not in self._expanded:
-                self._expanded.add(row)
-                return row
-        return -1
+    def next(self, most: int) -> list[int]:
+        """The best rows that were not expanded, which they then are; none when none is left."""
+        rows = [row for _, row in self._items if row not in self._expanded][:most]
+        self._expanded.update(rows)
+        return rows
 
     def live(self, most: int) -> Rows:
         rows = [row for _, row in self._items if self._is_live(row)]

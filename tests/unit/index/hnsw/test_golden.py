@@ -1,4 +1,4 @@
-"""Files of each format version, written once, still open and give the same hits; docs/index-format.md describes them."""
+"""Files of each format version, written once, still open, give the same hits, and are as docs/index-format.md says."""
 
 from __future__ import annotations
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import os
+import struct
 import subprocess
 import sys
 import threading
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import numpy as np
 import pytest
 
 from edgerag.errors import LibraryDamaged
+from edgerag.index.hnsw.format import FIXED_BYTES, SECTION_BYTES, Header, SectionKind, block_spans
 from edgerag.index.hnsw.residency import Residency
 
 ROWS = 20_000
@@ -131,6 +134,52 @@ def test_arrays_in_any_order_of_memory_are_read_right(clustered: Any, queries: A
     strange = segment.search(wide[:, 0], limit=10, ef_search=40, excluded=flags[:, 0])
     assert strange == segment.search(queries[0], limit=10, ef_search=40, excluded=flags[:, 0].copy())
     segment.close()
+
+
+@pytest.mark.parametrize("searcher_name", ["reference", ""])
+def test_a_search_that_fails_spoils_no_later_one(
+    make_segment: Any, material: Any, tmp_path: Path, searcher_name: str
+) -> None:
+    """What a failed search leaves in the working memory is not taken for the next one's."""
+    vectors = material.clustered(3000, dimension=32)
+    made = make_segment(tmp_path / "s", vectors, m=16, block_bytes=2**20, order="given")
+    raw = bytearray(made.path.read_bytes())
+    links = made.header.section(SectionKind.LINKS)
+    for row in range(0, 3000, 100):
+        group, place = divmod(row, links.rows_per_group)
+        at = links.offset + group * links.group_bytes + place * links.row_bytes
+        packed = int.from_bytes(raw[at : at + links.row_bytes], "little") & ~0xFFFF
+        packed |= 32 | 0xFFF << (16 + 12 * 31)  # of its 32 links the last leads nowhere
+        raw[at : at + links.row_bytes] = packed.to_bytes(links.row_bytes, "little")
+    forge_checksums(raw, made.header)
+    made.path.write_bytes(raw)
+
+    def ask(segment: Any, query: Any) -> Any:
+        try:
+            return segment.search(query, limit=10, ef_search=20, excluded=None)
+        except LibraryDamaged as error:
+            return "has a damaged link list" in error.message
+
+    queries = vectors[1::8]
+    expected = []
+    for query in queries:
+        fresh = made.open(searcher_name)
+        expected.append(ask(fresh, query))
+        fresh.close()
+    used = made.open(searcher_name)
+    assert 0 < expected.count(True) < len(queries)
+    assert [ask(used, query) for query in queries] == expected
+    used.close()
+
+
+def forge_checksums(raw: bytearray, header: Header) -> None:
+    """Right checksums of all blocks and of the header over what stands there now."""
+    table = FIXED_BYTES + 4 * header.max_level + SECTION_BYTES * len(header.sections)
+    table = -(-(table + len(header.model_name.encode()) + len(header.weights_sha256)) // 4) * 4
+    crcs = [zlib.crc32(raw[start:end]) for start, end in block_spans(header)]
+    struct.pack_into(f"<{len(crcs)}I", raw, table, *crcs)
+    struct.pack_into("<I", raw, 16, 0)
+    struct.pack_into("<I", raw, 16, zlib.crc32(raw[: header.sections[0].offset]))
 
 
 def test_an_unlinked_file_is_searched_to_the_end(clustered: Any, queries: Any, tmp_path: Path, searcher: str) -> None:
