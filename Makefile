@@ -1,6 +1,7 @@
 # make demo    from a fresh clone to a cited answer
 # make test    all tests, with the real small models
 # make faults  the writer stopped at every system call in every way, and a power loss after each: most of an hour
+# make fuzz    20,000 damaged segment files through the kernel under sanitizers; some ten minutes
 # make check   format, lint, strict types, import contracts, and all tests
 # make bench   the figures of README and docs, measured here, into bench/results
 # make bench-index   the same for the index, against hnswlib and usearch; long
@@ -10,7 +11,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 BIN := .venv/bin
 QUESTION ?= Which torque do the lid screws of the pump need?
 
-.PHONY: demo prepare prepare-dev test lint check format bench bench-index faults clean
+.PHONY: demo prepare prepare-dev test lint check format bench bench-index faults fuzz clean
 
 demo: prepare
 	@$(BIN)/edgerag --library demo ingest examples/docs
@@ -56,6 +57,9 @@ bench-index: prepare-dev
 
 faults: prepare-dev
 	$(BIN)/python tests/faults/exhaustive.py
+
+fuzz: prepare-dev
+	$(BIN)/python tests/fuzz/campaign.py
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -6,7 +6,7 @@ asks for, makes it as small as it can be.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from edgerag.index.catalogue import SegmentEntry
 
@@ -29,19 +29,22 @@ def rows_for(free_bytes: int, *, dimension: int, m: int) -> int:
     return max(MIN_SEGMENT_ROWS, min(MAX_SEGMENT_ROWS, int(free_bytes * _SHARE) // row_bytes))
 
 
-def next_merge(segments: Sequence[SegmentEntry], fresh_count: int, *, max_rows: int) -> tuple[SegmentEntry, ...]:
+def next_merge(
+    segments: Sequence[SegmentEntry], fresh_count: int, *, max_rows: int, outdated: Collection[int] = ()
+) -> tuple[SegmentEntry, ...]:
     """The segments to make one with ``fresh_count`` new vectors; asked again after each, until there are none.
 
     By size from the smallest: up to the largest that is no more than twice what comes before it. So those that
     stay grow threefold from one to the next, n vectors lie in O(log n) of them, and each vector is
-    rewritten O(log n) times. One that is half dead is rewritten whatever its size. Else nothing
-    grows beyond ``max_rows``.
+    rewritten O(log n) times. One that is half dead, or whose file is of an older format (``outdated``, ids), is
+    rewritten whatever its size. Else nothing grows beyond ``max_rows``.
     """
     alive = sorted((segment for segment in segments if segment.live_count), key=lambda s: (s.live_count, s.id))
     group: list[SegmentEntry] = []
     total = fresh_count
     for segment in alive:
-        if _is_mostly_dead(segment) and (not total or total + segment.live_count <= max_rows):
+        must_go = segment.id in outdated or _is_mostly_dead(segment)
+        if must_go and (not total or total + segment.live_count <= max_rows):
             group.append(segment)
             total += segment.live_count
     rest = [segment for segment in alive if segment not in group]
@@ -55,21 +58,26 @@ def next_merge(segments: Sequence[SegmentEntry], fresh_count: int, *, max_rows: 
     return tuple(sorted([*group, *rest[:wanted]], key=lambda s: s.id))
 
 
-def compaction(segments: Sequence[SegmentEntry], fresh_count: int, *, max_rows: int) -> tuple[SegmentEntry, ...]:
+def compaction(
+    segments: Sequence[SegmentEntry], fresh_count: int, *, max_rows: int, outdated: Collection[int] = ()
+) -> tuple[SegmentEntry, ...]:
     """The segments that a compaction rewrites, oldest first; none where there is nothing to gain.
 
-    One that is full or larger is left alone, unless it is half dead: to cut it would make more segments, not fewer.
+    One that is full or larger is left alone, unless it is half dead or its file is of an older format
+    (``outdated``, ids): to cut it would make more segments, not fewer.
     """
     movable = [
         segment
         for segment in segments
         if segment.live_count < max_rows
+        or segment.id in outdated
         or (segment.dead_count and segment.live_count == max_rows)
         or _is_mostly_dead(segment)
     ]
     total = fresh_count + sum(segment.live_count for segment in movable)
     fewest = -(-total // max_rows)
-    if not fresh_count and len(movable) <= fewest and not any(segment.dead_count for segment in movable):
+    stays = not any(segment.dead_count or segment.id in outdated for segment in movable)
+    if not fresh_count and len(movable) <= fewest and stays:
         return ()
     return tuple(sorted(movable, key=lambda s: s.id))
 

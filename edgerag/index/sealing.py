@@ -19,6 +19,7 @@ from edgerag.errors import Cancelled, EdgeragError
 from edgerag.index import catalogue
 from edgerag.index.catalogue import SegmentEntry
 from edgerag.index.construction import Built, Part, Piece, Source, SourceDamaged, Workshop, build
+from edgerag.index.hnsw import format as layout
 from edgerag.index.merging import compaction, next_merge, rows_for
 from edgerag.index.segments import SegmentSet, delete_unlisted
 from edgerag.machine.memory import available_bytes
@@ -45,7 +46,9 @@ class Sealer:
         """Seals what is unsealed; with ``merge`` also joins segments that have grown alike. Raises StorageFull."""
 
         def plan(entries: list[SegmentEntry], fresh_count: int) -> tuple[SegmentEntry, ...]:
-            return next_merge(entries, fresh_count, max_rows=self._max_rows) if merge else ()
+            if not merge:
+                return ()
+            return next_merge(entries, fresh_count, max_rows=self._max_rows, outdated=self._outdated(entries))
 
         return self._run(plan)
 
@@ -54,7 +57,7 @@ class Sealer:
 
         def plan(entries: list[SegmentEntry], fresh_count: int) -> tuple[SegmentEntry, ...]:
             mine = [entry for entry in entries if entry.id not in self._made]
-            return compaction(mine, fresh_count, max_rows=self._max_rows)
+            return compaction(mine, fresh_count, max_rows=self._max_rows, outdated=self._outdated(mine))
 
         report = self._run(plan)
         left = [
@@ -181,6 +184,10 @@ class Sealer:
     def _entries(self) -> list[SegmentEntry]:
         with self._shop.store.reading() as db:
             return catalogue.segments(db)
+
+    def _outdated(self, entries: list[SegmentEntry]) -> set[int]:
+        """Those whose files are of an older format: they are searched slowly, and rewritten when there is work."""
+        return {entry.id for entry in entries if layout.is_outdated(self._shop.folder / entry.file)}
 
     def _fresh_ids(self) -> NDArray[np.int64]:
         with self._shop.store.reading() as db:

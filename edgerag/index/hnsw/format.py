@@ -232,6 +232,16 @@ def encode_header(header: Header) -> bytes:
     return bytes(out)
 
 
+def is_outdated(path: Path) -> bool:
+    """Whether a segment file is of a format before today's; False for one that cannot be read, which others tell."""
+    try:
+        with path.open("rb") as file:
+            fixed = file.read(len(MAGIC) + 4)
+    except OSError:
+        return False
+    return fixed.startswith(MAGIC) and OLDEST_VERSION <= int.from_bytes(fixed[len(MAGIC) :], "little") < VERSION
+
+
 def read_header(path: Path, *, identity: EmbedderIdentity) -> Header:
     """The checked header of a segment file, which must be made with ``identity``.
 
