@@ -9,6 +9,7 @@ answer; ingest opens its own writer. All of them share one ceiling on the memory
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -44,8 +45,11 @@ if TYPE_CHECKING:
     from edgerag.engine.catalog import Catalog, CatalogEntry
     from edgerag.index.hnsw.residency import Residency
     from edgerag.index.library import Library
+    from edgerag.index.segments import SealSettings
 
 T = TypeVar("T")
+
+_NUMBER = re.compile(r"#[0-9]{1,18}")
 
 
 def never() -> bool:
@@ -202,6 +206,7 @@ class Session:
             mode="write",
             residency=self._residency(),
             identity=self._embedder_identity(),
+            seal_settings=self._seal_settings(),
         ) as library:
             yield from ingest(
                 paths,
@@ -408,7 +413,14 @@ class Session:
 
         if not is_there(self._library_folder):
             raise self._missing()
-        return open_library(self._library_folder, mode="write", residency=self._residency())
+        return open_library(
+            self._library_folder, mode="write", residency=self._residency(), seal_settings=self._seal_settings()
+        )
+
+    def _seal_settings(self) -> SealSettings:
+        from edgerag.index.segments import SealSettings
+
+        return SealSettings(vector_type=self.settings.library.vectors)
 
     def _make_residency(self) -> Residency:
         from edgerag.index.hnsw.residency import Residency
@@ -472,8 +484,14 @@ class _Reader:
                 self._library = None
 
 
+def document_number(name: str) -> int | None:
+    """12 for ``#12``; None for what is a path. More digits than SQLite's ids can have are no number."""
+    return int(name[1:]) if _NUMBER.fullmatch(name) else None
+
+
 def _matching(documents: Sequence[Document], name: str) -> list[Document]:
-    if name.startswith("#") and name[1:].isdigit():
-        return [document for document in documents if document.id == int(name[1:])]
+    number = document_number(name)
+    if number is not None:
+        return [document for document in documents if document.id == number]
     path = user_path(name)
     return [d for d in documents if Path(d.path) == path or path in Path(d.path).parents]

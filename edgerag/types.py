@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]  # (n, dim) or (dim,), rows of unit length
 
 
+VectorType = Literal["f16", "f32"]  # how a segment file stores its vectors
+
+
 # ---------------------------------------------------------------- documents
 
 
@@ -353,7 +356,7 @@ class BlockHeat:
     """One block of a segment file, and how it was used since this process mapped it."""
 
     number: int  # in the file, from 0
-    kind: str  # the section whose rows it holds: "labels", "links", "vectors", ...
+    kind: str  # the section whose rows it holds: "levels", "links", "bits", "nibbles", "vectors"; "labels" in old files
     size_bytes: int
     resident_bytes: int  # mapped in this process
     cached_bytes: int  # held by the system's page cache, whoever read it

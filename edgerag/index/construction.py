@@ -82,8 +82,7 @@ class Source:
         order = np.argsort(rows)
         vectors = np.empty((len(rows), self._segment.header.dimension), dtype="<f4")
         with self._reading():
-            vectors[order] = self._segment.vectors(rows[order])
-            labels = self._segment.labels(rows[order])
+            vectors[order], labels = self._segment.read_rows(rows[order])
         if not np.array_equal(labels, chunk_ids[order]):
             raise self._disagrees()
         return vectors
@@ -172,6 +171,7 @@ def build(shop: Workshop, part: Part, *, number: int) -> Built:
             identity=shop.identity,
             block_bytes=shop.settings.block_bytes,
             vector_type=shop.settings.vector_type,
+            check=shop.check,
         )
         del vectors
         gathered.unlink()

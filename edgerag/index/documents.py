@@ -77,7 +77,7 @@ def document_by_path(db: sqlite3.Connection, path: str) -> Document | None:
 
 def _document(row: tuple[Any, ...]) -> Document:
     *facts, warnings, tags = row
-    facts += [tuple(stored_json(warnings)), tuple(stored_json(tags))]
+    facts += [tuple(stored_json(warnings, list)), tuple(stored_json(tags, list))]
     return Document(*facts)
 
 

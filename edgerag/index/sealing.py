@@ -187,7 +187,8 @@ class Sealer:
 
     def _outdated(self, entries: list[SegmentEntry]) -> set[int]:
         """Those whose files are of an older format: they are searched slowly, and rewritten when there is work."""
-        return {entry.id for entry in entries if layout.is_outdated(self._shop.folder / entry.file)}
+        old = [entry for entry in entries if entry.id not in self._made]
+        return {entry.id for entry in old if layout.is_outdated(self._shop.folder / entry.file)}
 
     def _fresh_ids(self) -> NDArray[np.int64]:
         with self._shop.store.reading() as db:

@@ -20,10 +20,9 @@ from edgerag.index.catalogue import SegmentEntry
 from edgerag.index.hnsw import format as layout
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.hnsw.search import FLAT_ROWS, Segment
-from edgerag.index.hnsw.write import VectorType
 from edgerag.index.lock import LOCK_NAME
 from edgerag.index.store import DATABASE_NAME, Store, refuse_emptied, translated
-from edgerag.types import EmbedderIdentity, Filter
+from edgerag.types import EmbedderIdentity, Filter, VectorType
 
 FOLDER_NAME = "segments"
 # What the writer makes, and nothing else, is its to delete.

@@ -14,7 +14,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, TypeVar
 from urllib.parse import quote
 
 from edgerag.errors import LibraryBusy, LibraryDamaged, LibraryMissing, LibraryOutdated, StorageFull
@@ -40,6 +40,7 @@ _READ_FAILED = (
 _NO_ROOM_TO_SHARE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMOPEN)
 
 Mode = Literal["read", "write"]
+T = TypeVar("T")
 
 
 class Store:
@@ -77,13 +78,15 @@ class Store:
             raise LibraryMissing(
                 f"There is no library in {self.path.parent}.", remedy="Make one: edgerag ingest FOLDER"
             )
+        journal = self.path.with_name(self.path.name + "-journal")
+        if journal.is_file() and journal.stat().st_size:
+            # Only a library that is being made has one, and only a writer can undo what is half done.
+            raise self._unfinished()
         connection = self._connect_for_reading()
         try:
             version = migrations.check_version(connection, where=str(self.path), steps=steps)
             if version == 0:
-                raise LibraryMissing(
-                    f"The library in {self.path.parent} was never finished.", remedy="Run: edgerag ingest FOLDER"
-                )
+                raise self._unfinished()
             if version < len(steps):
                 raise LibraryOutdated(
                     f"{self.path} has the older version {version}.", remedy="Run edgerag ingest once to bring it up."
@@ -92,6 +95,11 @@ class Store:
             connection.close()
             raise
         return connection
+
+    def _unfinished(self) -> LibraryMissing:
+        return LibraryMissing(
+            f"The library in {self.path.parent} was never finished.", remedy="Run: edgerag ingest FOLDER"
+        )
 
     def _connect(self, mode: str, *, immutable: bool = False) -> sqlite3.Connection:
         uri = f"file:{quote(str(self.path))}?mode={mode}" + ("&immutable=1" if immutable else "")
@@ -229,15 +237,22 @@ def refuse_emptied(folder: Path) -> None:
         )
 
 
-def stored_json(text: str) -> Any:
+def stored_json(text: str, kind: type[T]) -> T:
     """A value of a row. Raises LibraryDamaged if it is not what was written."""
     try:
-        return json.loads(text)
-    except (TypeError, ValueError) as error:
-        raise LibraryDamaged(
-            f"A row of the library database is damaged: {error}.",
-            remedy="Restore the folder from a copy, or delete it and ingest again.",
-        ) from error
+        value = json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise damaged_row(str(error)) from error
+    if not isinstance(value, kind):
+        raise damaged_row(f"{text[:40]!r} is no {kind.__name__}")
+    return value
+
+
+def damaged_row(what: str) -> LibraryDamaged:
+    return LibraryDamaged(
+        f"A row of the library database is damaged: {what}.",
+        remedy="Restore the folder from a copy, or delete it and ingest again.",
+    )
 
 
 @contextlib.contextmanager
@@ -268,7 +283,9 @@ def translated(path: Path) -> Iterator[None]:
                 f"The library database {path} cannot be opened or made: {error}.",
                 remedy="Check that the folder exists and can be written.",
             ) from error
-        if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(error, sqlite3.OperationalError):
+        # A constraint that does not hold: every statement keeps them all in a whole library.
+        contradicts = isinstance(error, sqlite3.OperationalError | sqlite3.IntegrityError)
+        if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or contradicts:
             raise LibraryDamaged(
                 f"The library database {path} is damaged: {error}.",
                 remedy="Restore the folder from a copy, or delete it and ingest again.",

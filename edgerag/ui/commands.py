@@ -16,7 +16,7 @@ from typing import Any
 from edgerag.config import Settings, load_settings
 from edgerag.errors import ModelError, UsageError
 from edgerag.locations import locate, user_path
-from edgerag.session import Session
+from edgerag.session import Session, document_number
 from edgerag.types import AnswerDelta, AnswerDone, FileReport, Filter, IngestDone, IngestProgress
 from edgerag.ui import output, report
 from edgerag.ui.plain import plain
@@ -249,10 +249,10 @@ def _filter(arguments: argparse.Namespace) -> Filter | None:
     """What --in and --tag ask for; None when they are not given."""
     if not arguments.inside and not arguments.tag:
         return None
-    numbers = [name for name in arguments.inside if name.startswith("#") and name[1:].isdecimal()]
+    numbers = {name: document_number(name) for name in arguments.inside}
     return Filter(
-        document_ids=tuple(int(number[1:]) for number in numbers),
-        paths=tuple(str(user_path(name)) for name in arguments.inside if name not in numbers),
+        document_ids=tuple(number for number in numbers.values() if number is not None),
+        paths=tuple(str(user_path(name)) for name, number in numbers.items() if number is None),
         tags=tuple(arguments.tag),
     )
 

@@ -8,9 +8,10 @@ from fakes import HashingEmbedder, ScriptedGenerator
 
 from edgerag.config import LibrarySettings, MemorySettings, Settings, Share
 from edgerag.errors import EmbedderMismatch, LibraryError, LibraryMissing, ModelMissing, UsageError
+from edgerag.index.hnsw.format import read_header
 from edgerag.locations import Locations
 from edgerag.session import Session, Supplier
-from edgerag.types import AnswerDelta, AnswerDone, Filter, IngestDone, MergeProgress
+from edgerag.types import AnswerDelta, AnswerDone, Filter, IngestDone, MergeProgress, VectorType
 
 
 class TestSupplier:
@@ -116,6 +117,9 @@ def test_remove_by_folder_number_and_path(tmp_path: Path, docs: Path) -> None:
         (left,) = session.documents()
         assert session.remove([f"#{left.id}", left.path]) == [left]
         assert session.documents() == []
+        for name in ("#²", "#", "#-1", "#" + "9" * 30, "#" + "9" * 5000):  # none of them a number of a document
+            with pytest.raises(UsageError, match="No document"):
+                session.remove([name])
         with pytest.raises(LibraryError, match="no documents"):
             session.search("badger", limit=5)
 
@@ -215,6 +219,19 @@ def test_a_budget_that_cannot_be_kept_is_said(tmp_path: Path, docs: Path, monkey
         (finding,) = [finding for finding in session.diagnose() if finding.name == "memory.budget"]
         assert finding.severity == "warning"
         assert "resident pages cannot be measured" in finding.message
+
+
+@pytest.mark.parametrize("vectors", ["f16", "f32"])
+def test_vectors_are_stored_as_the_settings_say(tmp_path: Path, docs: Path, vectors: VectorType) -> None:
+    embedder = HashingEmbedder()
+    settings = Settings(library=LibrarySettings(vectors=vectors))
+    with Session(settings, Locations(tmp_path), embedder=lambda: embedder) as session:
+        fill(session, docs)
+        status = session.library_status()
+    assert status is not None
+    (segment,) = status.segments
+    header = read_header(Path(status.folder) / "segments" / segment.name, identity=embedder.identity)
+    assert [section.encoding.name.lower() for section in header.sections] == [vectors]
 
 
 def test_compacting_through_the_session(tmp_path: Path, docs: Path) -> None:

@@ -29,6 +29,7 @@
 #endif
 #if defined(__aarch64__)
 #define HAVE_NEON 1
+#include <arm_acle.h>
 #include <arm_neon.h>
 #if defined(__linux__)
 #include <sys/auxv.h>
@@ -576,6 +577,35 @@ ARM_TARGET("dotprod") static int32_t nibbles_dotprod(const uint8_t *row, const i
 }
 MANY(nibbles_dotprod, ARM_TARGET("dotprod"))
 
+#if defined(__clang__)
+#define ARM_CRC __attribute__((target("crc")))
+#else
+#define ARM_CRC __attribute__((target("arch=armv8-a+crc")))
+#endif
+
+/* The instructions of ARMv8.1, which most cores of ARMv8 have too. */
+ARM_CRC static uint32_t crc_instructions(uint32_t crc, const uint8_t *data, uint64_t size) {
+  uint64_t word;
+  crc = ~crc;
+  for (; size >= 8; data += 8, size -= 8) {
+    memcpy(&word, data, 8);
+    crc = __crc32d(crc, word);
+  }
+  for (; size; data++, size--) crc = __crc32b(crc, *data);
+  return ~crc;
+}
+
+static uint32_t crc_neon(uint32_t crc, const uint8_t *data, uint64_t size) {
+#if defined(__linux__)
+  if (!((getauxval(AT_HWCAP) >> 7) & 1)) return crc_scalar(crc, data, size); /* HWCAP_CRC32 */
+  return crc_instructions(crc, data, size);
+#elif defined(__APPLE__)
+  return crc_instructions(crc, data, size);
+#else
+  return crc_scalar(crc, data, size);
+#endif
+}
+
 static int dotprod_supported(void) {
 #if defined(__linux__)
   return (getauxval(AT_HWCAP) >> 20) & 1; /* HWCAP_ASIMDDP */
@@ -597,8 +627,8 @@ static const er_path PATHS[] = {
     {"avx512-vnni", vnni_supported, bits_vnni_many, nibbles_vnni_many, half_avx512, single_avx512, crc_clmul, hadamard_avx512},
 #endif
 #if HAVE_NEON
-    {"neon", always, bits_neon_many, nibbles_neon_many, half_neon, single_neon, crc_scalar, hadamard_scalar},
-    {"neon-dotprod", dotprod_supported, bits_dotprod_many, nibbles_dotprod_many, half_neon, single_neon, crc_scalar, hadamard_scalar},
+    {"neon", always, bits_neon_many, nibbles_neon_many, half_neon, single_neon, crc_neon, hadamard_scalar},
+    {"neon-dotprod", dotprod_supported, bits_dotprod_many, nibbles_dotprod_many, half_neon, single_neon, crc_neon, hadamard_scalar},
 #endif
 };
 enum { PATH_COUNT = sizeof PATHS / sizeof PATHS[0] };

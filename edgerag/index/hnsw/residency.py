@@ -85,10 +85,6 @@ class Residency:
         self._calm_at = 0.0  # pressure counts as passed from then on
         self._next_relief = 0.0
         self._strays = False  # blocks were released that a walk going on may have read again
-        self._measured_bytes = 0  # resident at the last measurement
-        self._touched_bytes = 0  # may have become resident since
-        # A read that may bring in more than this is to be made in pieces.
-        self.room_bytes = max(int(budget_bytes * (1 - _TARGET_SHARE)), WINDOW_BYTES)
         self.level = Level.CALM
         self.reason = ""  # of the level, for people
         self.released_bytes = 0  # left this process, in all
@@ -100,7 +96,6 @@ class Residency:
         with self._lock:
             blocks.begin(tuple(pairs), searches=self._searches, now=self._clock())
             self._maps.append(blocks)
-            self._measured_bytes = self.budget_bytes + 1  # to be measured at the next read
             self._choose()
 
     def remove(self, blocks: BlockMap) -> None:
@@ -207,15 +202,12 @@ class Residency:
         be exceeded by one such room for each but the first.
         """
         with self._lock:
-            return self._settle(int(self.allowed_bytes * (1 + _TARGET_SHARE) / 2))
-
-    def _settle(self, most: int) -> int:
-        self._touched_bytes = 0
-        self._measured_bytes = 0
-        if self.limitation or not (self._short or self._strays):
-            return self.room_bytes
-        self._measured_bytes = self._trim(most, int(self.allowed_bytes * _TARGET_SHARE))
-        return max(self.allowed_bytes - self._measured_bytes, WINDOW_BYTES)
+            if self.limitation or not (self._short or self._strays):
+                return max(int(self.budget_bytes * (1 - _TARGET_SHARE)), WINDOW_BYTES)
+            target = int(self.allowed_bytes * _TARGET_SHARE)
+            # Not after every slice: only once half of the room is used up.
+            resident_bytes = self._trim((self.allowed_bytes + target) // 2, target)
+            return max(self.allowed_bytes - resident_bytes, WINDOW_BYTES)
 
     def _trim(self, most: int, target: int) -> int:
         """Measures; releases the coldest down to ``target`` if more than ``most`` is resident. Returns what is left."""
@@ -367,24 +359,3 @@ class Residency:
 
     def _present(self, blocks: BlockMap) -> NDArray[np.int64]:
         return blocks.present(self._table)
-
-    def touch(self, blocks: BlockMap, numbers: NDArray[np.int64], windows: NDArray[np.int64]) -> None:
-        """Notes that rows in these blocks, in these windows of the file, are about to be read one after another.
-
-        What :meth:`admit` and a kernel's slices do, for readers that go row by row: room is made before they
-        read; what was resident at the last measurement and all that may have come since is inside the budget.
-        """
-        with self._lock:
-            self._searches += 1
-            blocks.searched_at = self._clock()
-            blocks.hits[numbers] += 1
-            blocks.reachable[numbers] = True
-            if not self._short:
-                return
-            windows = np.unique(windows)
-            coming = int(blocks.absent[windows].sum())
-            if self._measured_bytes + self._touched_bytes + coming > self.allowed_bytes:
-                self._settle(int(self.allowed_bytes * _TARGET_SHARE))
-                coming = int(blocks.absent[windows].sum())
-            blocks.absent[windows] = 0
-            self._touched_bytes += coming

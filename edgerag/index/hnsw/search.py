@@ -38,7 +38,7 @@ FLAT_ROWS = 5_000
 # compared one by one instead.
 _SPARSE = 16
 # Codes of one bit are less sure: so many times as many rows are kept and compared by their full vectors to
-# find the same (bench/results/index_codes-*.json).
+# find the same (docs/decisions/018).
 _BITS_EFFORT = 1.75
 _VERIFY_BYTES = 2**20
 
@@ -168,13 +168,25 @@ class Segment:
             similarities[place, : len(hits)] = [hit.score for hit in hits]
         return labels, similarities
 
+    def read_rows(self, rows: NDArray[np.int64]) -> tuple[Vectors, NDArray[np.int64]]:
+        """((n, dim) float32, (n,) chunk ids) of rows in range, copied out of the file. Raises LibraryDamaged."""
+        if self._searcher is None:
+            assert self._old is not None
+            self._enter(self._hot["bits"])
+            taken = self._old.vectors(rows), self._old.labels(rows)
+            self._residency.settle()
+            return taken
+        vectors = self.header.section(SectionKind.VECTORS)
+        assert vectors is not None
+        return split_rows(self._searcher.read_rows(rows), vectors.encoding)
+
     def labels(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Chunk ids of rows."""
-        return self._full_rows(rows)[1]
+        """The second of :meth:`read_rows`."""
+        return self.read_rows(rows)[1]
 
     def vectors(self, rows: NDArray[np.int64]) -> Vectors:
-        """(len(rows), dim) float32, copied out of the file."""
-        return self._full_rows(rows)[0]
+        """The first of :meth:`read_rows`."""
+        return self.read_rows(rows)[0]
 
     def block_heat(self) -> list[BlockHeat]:
         """How each block is used, in the order of the file."""
@@ -279,17 +291,6 @@ class Segment:
             ef = int(ef * _BITS_EFFORT)
             return Effort(limit, ef, min(ef, 10 * limit))
         return Effort(limit, ef, min(ef, 2 * limit + 8))
-
-    def _full_rows(self, rows: NDArray[np.int64]) -> tuple[Vectors, NDArray[np.int64]]:
-        if self._searcher is None:
-            assert self._old is not None
-            self._enter(self._hot["bits"])
-            taken = self._old.vectors(rows), self._old.labels(rows)
-            self._residency.settle()
-            return taken
-        vectors = self.header.section(SectionKind.VECTORS)
-        assert vectors is not None
-        return split_rows(self._searcher.read_rows(rows), vectors.encoding)
 
     def _scan_old(self, query: Vectors, *, limit: int, excluded: NDArray[np.bool_] | None) -> Found:
         """Compares all vectors, in pieces: the file may be larger than the budget."""

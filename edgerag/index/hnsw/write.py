@@ -18,7 +18,7 @@ from edgerag.index.hnsw import format as layout
 from edgerag.index.hnsw.format import Encoding, Header, Section, SectionKind
 from edgerag.index.hnsw.graph import Graph, reordered
 from edgerag.index.hnsw.order import local_order
-from edgerag.types import EmbedderIdentity
+from edgerag.types import EmbedderIdentity, VectorType
 
 if TYPE_CHECKING:
     from edgerag.types import Vectors
@@ -28,9 +28,19 @@ _PIECE_BYTES = 4 * 2**20
 # Rows coded at a time: 6 MB of them at 384 dimensions, and some copies.
 _CODED_ROWS = 4096
 
-VectorType = Literal["f16", "f32"]
 # Rows first to last (exclusive) of a section as (rows, row bytes) uint8.
 _Piece = Callable[[int, int], NDArray[np.uint8]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """The rows of one section, before it has a place in the file."""
+
+    kind: SectionKind
+    encoding: Encoding
+    row_count: int
+    row_bytes: int
+    piece: _Piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +61,13 @@ def write_segment(
     block_bytes: int = layout.BLOCK_BYTES,
     order: Literal["local", "given"] = "local",
     vector_type: VectorType = "f16",
+    check: Callable[[], None] | None = None,
 ) -> Written:
-    """Writes a segment to ``path`` and syncs it. ``vectors`` (n, dim) are unit rows, ``labels`` their chunk ids.
+    """Writes a segment to ``path`` and syncs it. ``vectors`` (n, dim) are unit rows, ``labels`` (n,) their chunk ids.
 
     With a graph, rows are put in an order in which neighbours lie near each other, unless ``order`` is "given".
-    Raises OSError or StorageFull; then the file is of no use.
+    ``check`` is called before each piece of some megabytes, and may raise to stop. Raises OSError, StorageFull
+    and what ``check`` raises; then the file is of no use.
     """
     rows = np.arange(len(labels))
     if graph is not None and order == "local":
@@ -63,38 +75,17 @@ def write_segment(
         graph = reordered(graph, rows)
     labels = labels[rows]
     encoding = Encoding.F16 if vector_type == "f16" else Encoding.F32
-    sections: list[tuple[SectionKind, Encoding, int, int, _Piece]] = []
+    contents: list[_Content] = []
     entry_position = 0
     if graph is not None:
         levels, entry_position = _level_records(graph)
-        links, count, dimension = graph.links, len(labels), vectors.shape[1]
         # The entry levels first: every search reads them, and they stay in memory.
-        sections = [
-            (SectionKind.LEVELS, Encoding.U32, len(levels), 4 * levels.shape[1], _array_piece(levels)),
-            (
-                SectionKind.LINKS,
-                Encoding.BYTES,
-                count,
-                codes.links_row_bytes(count, graph.m0),
-                lambda first, last: codes.pack_links(links[first:last], count),
-            ),
-            (
-                SectionKind.BITS,
-                Encoding.BYTES,
-                count,
-                codes.bits_row_bytes(dimension),
-                lambda first, last: codes.encode_bits(codes.rotated(vectors[rows[first:last]]), dimension),
-            ),
-            (
-                SectionKind.NIBBLES,
-                Encoding.BYTES,
-                count,
-                codes.nibbles_row_bytes(dimension),
-                lambda first, last: codes.encode_nibbles(codes.rotated(vectors[rows[first:last]])),
-            ),
-        ]
-    sections.append(
-        (
+        contents.append(
+            _Content(SectionKind.LEVELS, Encoding.U32, len(levels), 4 * levels.shape[1], _array_piece(levels))
+        )
+        contents += _walked_contents(graph, vectors, rows)
+    contents.append(
+        _Content(
             SectionKind.VECTORS,
             encoding,
             len(labels),
@@ -102,7 +93,7 @@ def write_segment(
             lambda first, last: _vector_rows(vectors[rows[first:last]], labels[first:last], encoding),
         )
     )
-    planned = _plan([spec[:4] for spec in sections], block_bytes)
+    planned = _plan(contents, block_bytes)
     header = Header(
         version=layout.VERSION,
         block_bytes=block_bytes,
@@ -123,8 +114,8 @@ def write_segment(
     with path.open("wb") as file:
         file.write(bytes(header.sections[0].offset))
         crcs: list[int] = []
-        for section, spec in zip(header.sections, sections, strict=True):
-            crcs += _write_rows(file, section, spec[4], block_bytes)
+        for section, content in zip(header.sections, contents, strict=True):
+            crcs += _write_rows(file, section, content.piece, block_bytes, check or _go_on)
         header = replace(header, block_crcs=tuple(crcs))
         file.seek(0)
         file.write(layout.encode_header(header))
@@ -135,6 +126,38 @@ def write_segment(
             f"{path} has {size} bytes after writing {header.file_bytes}.", remedy="Free some space and run it again."
         )
     return Written(header, labels)
+
+
+def _go_on() -> None:
+    """For a writer that nobody stops."""
+
+
+def _walked_contents(graph: Graph, vectors: Vectors, rows: NDArray[np.int64]) -> list[_Content]:
+    """Links and codes of all rows; row i of the file is ``rows[i]`` of ``vectors`` (n, dim)."""
+    links, count, dimension = graph.links, len(rows), vectors.shape[1]
+    return [
+        _Content(
+            SectionKind.LINKS,
+            Encoding.BYTES,
+            count,
+            codes.links_row_bytes(count, graph.m0),
+            lambda first, last: codes.pack_links(links[first:last], count),
+        ),
+        _Content(
+            SectionKind.BITS,
+            Encoding.BYTES,
+            count,
+            codes.bits_row_bytes(dimension),
+            lambda first, last: codes.encode_bits(codes.rotated(vectors[rows[first:last]]), dimension),
+        ),
+        _Content(
+            SectionKind.NIBBLES,
+            Encoding.BYTES,
+            count,
+            codes.nibbles_row_bytes(dimension),
+            lambda first, last: codes.encode_nibbles(codes.rotated(vectors[rows[first:last]])),
+        ),
+    ]
 
 
 def _level_records(graph: Graph) -> tuple[NDArray[np.uint32], int]:
@@ -170,19 +193,19 @@ def _vector_rows(vectors: Vectors, labels: NDArray[np.int64], encoding: Encoding
     return out
 
 
-def _plan(specs: list[tuple[SectionKind, Encoding, int, int]], block_bytes: int) -> tuple[Section, ...]:
+def _plan(contents: list[_Content], block_bytes: int) -> tuple[Section, ...]:
     """The sections one behind the other, from offset 0."""
     sections = []
     position = 0
-    for kind, encoding, row_count, row_bytes in specs:
-        grouping = layout.group_rows(row_bytes, block_bytes)
-        length = -(-row_count // grouping.rows_per_group) * grouping.group_bytes
+    for content in contents:
+        grouping = layout.group_rows(content.row_bytes, block_bytes)
+        length = -(-content.row_count // grouping.rows_per_group) * grouping.group_bytes
         sections.append(
             Section(
-                kind,
-                encoding,
-                row_bytes,
-                row_count,
+                content.kind,
+                content.encoding,
+                content.row_bytes,
+                content.row_count,
                 position,
                 length,
                 grouping.rows_per_group,
@@ -207,7 +230,9 @@ def _shifted(header: Header) -> Header:
     return replace(header, sections=sections, file_bytes=header.file_bytes + size)
 
 
-def _write_rows(file: BinaryIO, section: Section, piece: _Piece, block_bytes: int) -> list[int]:
+def _write_rows(
+    file: BinaryIO, section: Section, piece: _Piece, block_bytes: int, check: Callable[[], None]
+) -> list[int]:
     """Writes one section, padded with zeros; returns the checksum of each of its blocks."""
     groups_per_block = block_bytes // section.group_bytes
     most_groups = max(1, min(_PIECE_BYTES // section.group_bytes, _CODED_ROWS // section.rows_per_group))
@@ -218,6 +243,7 @@ def _write_rows(file: BinaryIO, section: Section, piece: _Piece, block_bytes: in
         block_end = min(block_start + groups_per_block, group_count)
         crc = 0
         for start in range(block_start, block_end, most_groups):
+            check()
             groups = min(most_groups, block_end - start)
             first = start * section.rows_per_group
             rows = piece(first, min(first + groups * section.rows_per_group, section.row_count))
