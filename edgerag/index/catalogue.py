@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,12 +13,14 @@ from numpy.typing import NDArray
 
 from edgerag.errors import LibraryDamaged, UsageError
 from edgerag.index import filters
+from edgerag.index.store import damaged_row
 
 if TYPE_CHECKING:
     from edgerag.types import Filter, Vectors
 
 # Vectors read from the table at a time: 1.5 MB at 384 dimensions.
 _BATCH = 1024
+_FILE_NAME = re.compile(r"[0-9]{8,}\.hnsw")
 _PAIR = "(2,)i8"  # two numbers in a row of an array
 
 
@@ -38,13 +41,21 @@ class SegmentEntry:
 
 
 def segments(db: sqlite3.Connection) -> list[SegmentEntry]:
-    """All visible segments, oldest first."""
+    """All visible segments, oldest first. Raises LibraryDamaged for what was not written by :func:`add_segment`."""
     rows = db.execute(
         "SELECT s.id, s.file, s.row_count,"
         " (SELECT count(*) FROM tombstones t WHERE t.segment_id = s.id), s.size_bytes, s.block_count"
         " FROM segments s ORDER BY s.id"
     )
-    return [SegmentEntry(*row) for row in rows]
+    entries = [SegmentEntry(*row) for row in rows]
+    for entry in entries:
+        numbers = (entry.id, entry.row_count, entry.dead_count, entry.size_bytes, entry.block_count)
+        # SQLite keeps any value in any column, and a file outside of the folder is none of ours.
+        if not all(isinstance(number, int) for number in numbers) or not 0 <= entry.dead_count <= entry.row_count:
+            raise damaged_row(f"the numbers of segment {entry.id!r}")
+        if not isinstance(entry.file, str) or not _FILE_NAME.fullmatch(entry.file):
+            raise damaged_row(f"{entry.file!r} is no name of a segment file")
+    return entries
 
 
 def generation(db: sqlite3.Connection) -> int:

@@ -131,13 +131,13 @@ def _stored_chunk(db: sqlite3.Connection, row: tuple[Any, ...]) -> StoredChunk:
         start=start,
         end=end,
         text=read_text(db, document_id, start=start, end=end),
-        heading_path=tuple(stored_json(row[8])),
+        heading_path=tuple(stored_json(row[8], list)),
         page_first=page_first,
         page_last=page_last,
         line_first=line_first,
         line_last=line_last,
         token_count=token_count,
-        context=stored_json(context),
+        context=stored_json(context, str),
     )
     return StoredChunk(row[0], document_id, path=row[2], title=row[3], media_type=row[4], chunk=chunk)
 

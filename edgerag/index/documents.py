@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgerag.errors import LibraryDamaged, UsageError
-from edgerag.index.store import sql_text, stored_json
+from edgerag.index.store import damaged_row, sql_text, stored_json
 from edgerag.types import Document, Heading, Page, ParsedDocument
 
 # Characters in one part: unpacking one costs about 0.2 ms, and zlib gains little beyond its 32 KiB window.
@@ -128,18 +128,25 @@ def parsed_document(db: sqlite3.Connection, document_id: int) -> ParsedDocument:
     length, pages, headings = db.execute(
         "SELECT text_length, pages, headings FROM documents WHERE id = ?", (document_id,)
     ).fetchone()
+    try:
+        page_spans = tuple(Page(*page) for page in stored_json(pages, list))
+        heading_places = tuple(Heading(*heading) for heading in stored_json(headings, list))
+    except TypeError as error:
+        raise damaged_row(str(error)) from error
     return ParsedDocument(
         text=read_text(db, document_id, start=0, end=length),
         title=document.title,
         media_type=document.media_type,
-        pages=tuple(Page(*page) for page in stored_json(pages)),
-        headings=tuple(Heading(*heading) for heading in stored_json(headings)),
+        pages=page_spans,
+        headings=heading_places,
         warnings=document.warnings,
     )
 
 
 def read_text(db: sqlite3.Connection, document_id: int, *, start: int, end: int) -> str:
     """Characters ``start`` to ``end`` of a document. Raises LibraryDamaged if they are not all there."""
+    if not isinstance(start, int) or not isinstance(end, int):  # SQLite keeps any value in any column
+        raise damaged_row(f"the span {start!r} to {end!r} of document #{document_id}")
     if start >= end:
         return ""
     first, last = start // PART_CHARACTERS, (end - 1) // PART_CHARACTERS
@@ -163,7 +170,7 @@ def _pack(text: str) -> bytes:
 def _unpack(body: bytes, document_id: int) -> str:
     try:
         return zlib.decompress(body).decode("utf-8", "surrogatepass")
-    except (zlib.error, UnicodeDecodeError) as error:
+    except (TypeError, zlib.error, UnicodeDecodeError) as error:  # TypeError: no bytes
         raise LibraryDamaged(
             f"The text of document #{document_id} is damaged: {error}.", remedy="Ingest that document's folder again."
         ) from error

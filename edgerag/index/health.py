@@ -102,6 +102,7 @@ def _verify_counts(store: Store) -> list[str]:
             faults.append(f"{count} chunks but {words} rows of words")
         if stray := catalogue.stray_states(db):
             faults.append(f"{stray} chunks without the vector that they should have")
+        catalogue.segments(db)  # raises LibraryDamaged if its rows are not what is written there
         for document_id in documents.all_ids(db):
             documents.parsed_document(db, document_id)  # raises LibraryDamaged if its text is not whole
             chunks.read_chunks(db, chunks.chunk_ids_of(db, document_id))  # and so do its rows

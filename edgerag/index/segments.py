@@ -21,7 +21,7 @@ from edgerag.index.hnsw import format as layout
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.hnsw.search import FLAT_ROWS, Segment
 from edgerag.index.lock import LOCK_NAME
-from edgerag.index.store import DATABASE_NAME, Store, refuse_emptied, translated
+from edgerag.index.store import DATABASE_NAME, Store, damaged_row, refuse_emptied, translated
 from edgerag.types import EmbedderIdentity, Filter, VectorType
 
 FOLDER_NAME = "segments"
@@ -111,6 +111,8 @@ class SegmentSet:
     def _read_excluded(self, db: sqlite3.Connection, where: Filter) -> list[Flags]:
         flags = {each.entry.id: np.ones(each.entry.row_count, dtype=np.bool_) for each in self._current}
         for segment_id, rows in filters.sealed_rows(db, where):
+            if segment_id not in flags:
+                raise damaged_row(f"segment {segment_id} has chunks and is not listed")
             if not 0 <= int(rows.min()) <= int(rows.max()) < len(flags[segment_id]):
                 raise _beyond(next(each.entry for each in self._current if each.entry.id == segment_id))
             flags[segment_id][rows] = False  # a dead row belongs to no chunk: it stays excluded
@@ -163,12 +165,9 @@ def _beyond(entry: SegmentEntry) -> LibraryDamaged:
 def refuse_cut(segment: Segment) -> None:
     """Raises LibraryDamaged if the file was cut short after it was mapped: reading beyond its end kills a process.
 
-    One that was deleted or replaced stays whole in the mapping.
+    One that was deleted or replaced stays whole in the mapping: what is asked is the file that is mapped.
     """
-    try:
-        size_bytes = segment.path.stat().st_size
-    except OSError:
-        return
+    size_bytes = os.fstat(segment.blocks.descriptor).st_size
     if size_bytes < segment.header.file_bytes:
         raise layout.damaged(
             segment.path, f"was cut short while it was open ({size_bytes} of {segment.header.file_bytes} bytes)"

@@ -87,6 +87,14 @@ def test_after_a_power_loss_what_was_committed_is_there(worker: harness.Worker, 
     assert lost["states"] > 25
 
 
+def test_a_library_that_was_only_being_made_is_not_called_damaged(worker: harness.Worker, traced: Any) -> None:
+    """Its first page may be torn, and a reader cannot undo that; the next writer does."""
+    first = next(call.number for call in traced[1] if (call.op, call.role) == ("write", "sqlite"))
+    lost = worker.do("power", variants=["sized", "torn"], every=1, calls=[first, first + 3])
+    assert lost["wrong"] == []
+    assert lost["states"] > 3
+
+
 @pytest.mark.parametrize("forgotten", [".hnsw.tmp", "/segments", "-wal"])
 def test_a_forgotten_sync_would_be_noticed(worker: harness.Worker, traced: Any, forgotten: str) -> None:
     """The same test, on a log from which these syncs are left out: it must fail."""
