@@ -837,11 +837,14 @@ static int64_t offer(er_scratch *s, float similarity, uint32_t row) {
   if (s->live >= s->ef && it >= s->pool[count - 1]) return -1;
   if (count == s->pool_capacity && !grow_pool(s, count + 1)) return -2;
   item *pool = s->pool;
-  for (uint64_t left = count; left;) { /* without branches: no one can foretell them */
-    uint64_t half = left / 2, better = pool[low + half] < it;
-    low += better ? half + 1 : 0;
-    left = better ? left - half - 1 : half;
+  /* A search without branches, which no one could foretell. */
+  const item *base = pool;
+  for (uint64_t left = count; left; ) {
+    uint64_t half = (left + 1) / 2;
+    base += half & (0 - (uint64_t)(base[half - 1] < it));
+    left -= half;
   }
+  low = (uint64_t)(base - pool);
   for (uint64_t at = count; at > low; at--) pool[at] = pool[at - 1];
   pool[low] = it;
   s->pool_size++;
@@ -1004,7 +1007,7 @@ static int compare(const er_segment *g, er_scratch *s, const uint32_t *rows, uin
   for (uint32_t i = 0; i < count; i++) {
     int64_t place = offer(s, similarities[i], rows[i]);
     if (place == -2) return ER_NO_MEMORY;
-    if (walking && place >= 0 && (uint64_t)place <= s->cursor + 1) __builtin_prefetch(row_address(&g->links, rows[i]));
+    if (walking && place >= 0 && (uint64_t)place < s->cursor + TOGETHER) __builtin_prefetch(row_address(&g->links, rows[i]));
   }
   return ER_OK;
 }
