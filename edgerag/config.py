@@ -20,7 +20,7 @@ from edgerag.errors import UsageError
 from edgerag.types import VectorType
 
 _ENVIRONMENT_PREFIX = "EDGERAG_"
-_LEAST_BUDGET = 1_000_000
+_LEAST_BUDGET = 1_000_000  # bytes; less is a unit forgotten, not a budget
 _NOT_SETTINGS = frozenset({"EDGERAG_HOME"})  # variables of ours that locations.py reads
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]i?)?B?", re.IGNORECASE)
 _SHARE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%")

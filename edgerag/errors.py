@@ -33,6 +33,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+# Against damage of which no part can be mended alone.
+RESTORE_LIBRARY = "Restore the library folder from a copy, or delete it and ingest again."
+
 
 class EdgeragError(Exception):
     """A failure with a sentence for the user.

@@ -12,7 +12,7 @@ from edgerag.types import CancelCheck
 
 T = TypeVar("T")
 
-_POLL_SECONDS = 0.05  # how soon a cancel is noticed while a model loads
+_POLL_S = 0.05  # how soon a cancel is noticed while a model loads
 
 
 def start(make: Callable[[], T], *, name: str) -> Future[T]:
@@ -33,7 +33,7 @@ def wait(future: Future[T], cancelled: CancelCheck) -> T:
     """The result of ``future``, or what it raised; raises Cancelled once the user asks to stop."""
     while True:
         try:
-            return future.result(timeout=_POLL_SECONDS)
+            return future.result(timeout=_POLL_S)
         except TimeoutError:
             if future.done():  # the work itself ran into a time-out
                 raise

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from edgerag.engine.files import sha256_of, storage_error
+from edgerag.engine.files import sha256_of
 from edgerag.errors import ModelDamaged, ModelMissing, ModelWrongKind
 from edgerag.machine.cpu import read_processor
+from edgerag.machine.disk import storage_error
 
 if TYPE_CHECKING:
     import numpy as np
@@ -162,7 +163,7 @@ def convert_folder(folder: Path, target: Path, *, weight_type: WeightType, name:
     try:
         convert(source, target, weight_type=weight_type, name=name, licence=licence, languages=languages)
     except OSError as error:
-        raise storage_error(target, error) from error
+        raise storage_error(error, target) from error
 
 
 # ---------------------------------------------------------------- settings

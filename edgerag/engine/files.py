@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from edgerag.errors import EdgeragError, ModelDamaged, StorageFull
-
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+from edgerag.errors import ModelDamaged, StorageFull
+from edgerag.machine.disk import storage_error, sync_folder
 
 
 def printable(text: str) -> str:
@@ -40,9 +38,9 @@ def whole_file(target: Path) -> Iterator[Path]:
         with temporary.open("rb+") as stream:
             os.fsync(stream.fileno())
         temporary.replace(target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
     except OSError as error:
-        raise storage_error(target, error) from error
+        raise storage_error(error, target) from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -67,18 +65,9 @@ def move_file(source: Path, target: Path) -> None:
         with source.open("rb+") as stream:
             os.fsync(stream.fileno())
         source.replace(target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
     except OSError as error:
-        raise storage_error(target, error) from error
-
-
-def storage_error(target: Path, error: OSError) -> EdgeragError:
-    """The error of ours that says why ``target`` could not be written."""
-    if error.errno in _FULL:
-        return StorageFull(f"The disk is full: {target} could not be written.", remedy="Make room and try again.")
-    return StorageFull(
-        f"{target} could not be written: {error.strerror or error}.", remedy="Check the folder's rights."
-    )
+        raise storage_error(error, target) from error
 
 
 def remove_partial(folder: Path) -> None:
@@ -97,11 +86,3 @@ def _is_running(process: int) -> bool:
     except PermissionError:
         return True  # it belongs to someone else
     return True
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -18,10 +18,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 
 from edgerag.engine.catalog import Catalog
-from edgerag.engine.files import remove_partial, storage_error
+from edgerag.engine.files import remove_partial
 from edgerag.engine.manifest import ManifestEntry
 from edgerag.engine.state import locked
 from edgerag.errors import ModelDamaged, ModelError, ModelMissing, StorageFull, UsageError
+from edgerag.machine.disk import storage_error
 from edgerag.machine.topology import read_topology
 from edgerag.types import ModelFile
 
@@ -80,7 +81,7 @@ def _provide(catalog: Catalog, entry: ManifestEntry, report: Callable[[str], Non
             report(f"{entry.name}: loading it once to see that it works")
             return catalog.install(finished, entry)
     except OSError as error:
-        raise storage_error(catalog.folder, error) from error
+        raise storage_error(error, catalog.folder) from error
 
 
 def _download(entry: ManifestEntry, folder: Path) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -99,7 +99,7 @@ def stray_states(db: sqlite3.Connection) -> int:
 
 def dead_rows(db: sqlite3.Connection, segment_id: int) -> NDArray[np.int64]:
     rows = db.execute("SELECT segment_row FROM tombstones WHERE segment_id = ? ORDER BY segment_row", (segment_id,))
-    return np.fromiter((row[0] for row in rows), dtype=np.int64)
+    return _numbers((row[0] for row in rows), dtype="i8")
 
 
 def next_segment_id(db: sqlite3.Connection) -> int:
@@ -150,7 +150,7 @@ def unsealed_count(db: sqlite3.Connection) -> int:
 def unsealed_ids(db: sqlite3.Connection) -> NDArray[np.int64]:
     """Ids of the chunks whose vector is in the table, ascending."""
     rows = db.execute("SELECT id FROM chunks WHERE state = 1 ORDER BY id")
-    return np.fromiter((row[0] for row in rows), dtype=np.int64)
+    return _numbers((row[0] for row in rows), dtype="i8")
 
 
 def unsealed_vectors(
@@ -171,7 +171,7 @@ def unsealed_vectors(
         (*parameters, first, last),
     )
     while rows := cursor.fetchmany(_BATCH):
-        if any(len(row[1]) != 4 * dimension for row in rows):
+        if any(not isinstance(row[1], bytes) or len(row[1]) != 4 * dimension for row in rows):
             raise LibraryDamaged(
                 "A stored vector has the wrong length.", remedy="Restore the library from a copy, or ingest again."
             )
@@ -182,6 +182,14 @@ def unsealed_vectors(
 def placements(db: sqlite3.Connection, segment_id: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """(rows, chunk ids) that the catalogue holds for a segment, by row."""
     rows = db.execute("SELECT segment_row, id FROM chunks WHERE segment_id = ?", (segment_id,))
-    pairs: NDArray[np.int64] = np.fromiter(rows, dtype=_PAIR)
+    pairs = _numbers(rows, dtype=_PAIR)
     pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
     return pairs[:, 0], pairs[:, 1]
+
+
+def _numbers(values: Iterable[object], *, dtype: str) -> NDArray[np.int64]:
+    """Raises LibraryDamaged for a value that is no whole number: SQLite keeps any value in any column."""
+    try:
+        return np.fromiter(values, dtype=dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise damaged_row(str(error)) from error

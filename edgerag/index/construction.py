@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from edgerag.errors import Cancelled, LibraryDamaged, LibraryError
+from edgerag.errors import RESTORE_LIBRARY, Cancelled, LibraryDamaged, LibraryError
 from edgerag.index import catalogue
 from edgerag.index.catalogue import SegmentEntry
 from edgerag.index.hnsw import format as layout
@@ -24,8 +24,9 @@ from edgerag.index.hnsw.graph import Graph
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.hnsw.search import Segment
 from edgerag.index.hnsw.write import write_segment
-from edgerag.index.segments import SealSettings, sync_folder
+from edgerag.index.segments import SealSettings
 from edgerag.index.store import Store, translated
+from edgerag.machine.disk import sync_folder
 from edgerag.types import CancelCheck, EmbedderIdentity, MergeProgress
 
 if TYPE_CHECKING:
@@ -33,10 +34,9 @@ if TYPE_CHECKING:
 
 # Vectors copied at a time: 6 MB at 384 dimensions.
 _BATCH = 4_096
-_RESTORE = "Restore the library folder from a copy, or delete it and ingest again."
 
 
-class SourceDamaged(Exception):
+class OriginDamaged(Exception):
     """A segment cannot give its rows; never leaves this package. ``reason`` names file and block."""
 
     def __init__(self, entry: SegmentEntry, reason: str) -> None:
@@ -45,23 +45,23 @@ class SourceDamaged(Exception):
         self.reason = reason
 
 
-class Source:
+class Origin:
     """A segment whose live rows go into new ones, in the order of its rows."""
 
     def __init__(self, entry: SegmentEntry, path: Path, *, identity: EmbedderIdentity, residency: Residency) -> None:
-        """Raises SourceDamaged."""
+        """Raises OriginDamaged."""
         self.entry = entry
         self._rows: NDArray[np.int64] = np.empty(0, dtype=np.int64)  # not taken yet
         self._chunk_ids = self._rows
         try:
             self._segment = Segment(path, identity=identity, residency=residency, searched=False)
         except LibraryError as error:
-            raise SourceDamaged(entry, error.message) from error
+            raise OriginDamaged(entry, error.message) from error
         except OSError as error:
-            raise SourceDamaged(entry, f"{path} cannot be read: {error.strerror or error}.") from error
+            raise OriginDamaged(entry, f"{path} cannot be read: {error.strerror or error}.") from error
 
     def read_rows(self, store: Store) -> None:
-        """Takes from the catalogue which rows live. Raises SourceDamaged."""
+        """Takes from the catalogue which rows live. Raises OriginDamaged."""
         with store.reading() as db:
             self._rows, self._chunk_ids = catalogue.placements(db, self.entry.id)
         if len(self._rows) != self.entry.live_count or int(self._rows.max()) >= self._segment.row_count:
@@ -78,7 +78,7 @@ class Source:
         return not len(self._rows)
 
     def vectors(self, rows: NDArray[np.int64], chunk_ids: NDArray[np.int64]) -> Vectors:
-        """(len(rows), dim), read in the order of the file. Raises SourceDamaged, also if a row is of another chunk."""
+        """(len(rows), dim), read in the order of the file. Raises OriginDamaged, also if a row is of another chunk."""
         order = np.argsort(rows)
         vectors = np.empty((len(rows), self._segment.header.dimension), dtype="<f4")
         with self._reading():
@@ -87,17 +87,17 @@ class Source:
             raise self._disagrees()
         return vectors
 
-    def _disagrees(self) -> SourceDamaged:
-        return SourceDamaged(self.entry, f"{self._segment.path} does not hold what the catalogue says.")
+    def _disagrees(self) -> OriginDamaged:
+        return OriginDamaged(self.entry, f"{self._segment.path} does not hold what the catalogue says.")
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
         try:
             yield
         except LibraryError as error:
-            raise SourceDamaged(self.entry, error.message) from error
+            raise OriginDamaged(self.entry, error.message) from error
         except OSError as error:
-            raise SourceDamaged(
+            raise OriginDamaged(
                 self.entry, f"{self._segment.path} cannot be read: {error.strerror or error}."
             ) from error
 
@@ -107,9 +107,9 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Rows of one source."""
+    """Rows of one older segment."""
 
-    source: Source
+    origin: Origin
     rows: NDArray[np.int64]
     chunk_ids: NDArray[np.int64]
 
@@ -154,7 +154,7 @@ class Workshop:
 
 
 def build(shop: Workshop, part: Part, *, number: int) -> Built:
-    """Makes the file of segment ``number``. Raises StorageFull, SourceDamaged, Cancelled."""
+    """Makes the file of segment ``number``. Raises StorageFull, OriginDamaged, Cancelled."""
     path = shop.folder / f"{number:08d}.hnsw"
     temporary = path.with_name(path.name + ".tmp")
     gathered = path.with_name(path.name + ".vectors.tmp")
@@ -186,22 +186,22 @@ def _stream(shop: Workshop, part: Part, file: Path) -> NDArray[np.int64]:
     """Writes the part's vectors to ``file`` by ascending chunk id; the ids in that order."""
     ids = np.concatenate([part.fresh_ids, *(piece.chunk_ids for piece in part.pieces)])
     rows = np.concatenate([np.zeros_like(part.fresh_ids), *(piece.rows for piece in part.pieces)])
-    # Which piece each row comes from; 0 is the table.
+    # The number of the piece that each row is in, from 1; 0 is the table.
     lengths = [len(part.fresh_ids), *(len(piece.rows) for piece in part.pieces)]
-    origins = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+    numbers = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
     order = np.argsort(ids, kind="stable")
     with file.open("wb") as stream:
         for start in range(0, len(order), _BATCH):
             shop.check()
             batch = order[start : start + _BATCH]
             vectors = np.empty((len(batch), shop.identity.dimension), dtype="<f4")
-            for origin in np.unique(origins[batch]).tolist():
-                here = origins[batch] == origin
+            for number in np.unique(numbers[batch]).tolist():
+                here = numbers[batch] == number
                 chosen = batch[here]
-                if origin == 0:
+                if number == 0:
                     vectors[here] = _unsealed(shop, ids[chosen])
                 else:
-                    vectors[here] = part.pieces[origin - 1].source.vectors(rows[chosen], ids[chosen])
+                    vectors[here] = part.pieces[number - 1].origin.vectors(rows[chosen], ids[chosen])
             stream.write(vectors.tobytes())
             shop.progress(MergeProgress("reading", start + len(batch), len(ids)))
     return ids[order]
@@ -214,7 +214,7 @@ def _unsealed(shop: Workshop, ids: NDArray[np.int64]) -> Vectors:
             catalogue.unsealed_vectors(db, dimension=shop.identity.dimension, first=int(ids[0]), last=int(ids[-1]))
         )
     if not np.array_equal(np.concatenate([ids[:0], *(found for found, _ in batches)]), ids):
-        raise LibraryDamaged("A chunk has no stored vector where it should have one.", remedy=_RESTORE)
+        raise LibraryDamaged("A chunk has no stored vector where it should have one.", remedy=RESTORE_LIBRARY)
     return np.concatenate([vectors for _, vectors in batches])
 
 

@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgerag.errors import UsageError
-from edgerag.index.store import sql_text
+from edgerag.index.store import damaged_row, sql_text
 from edgerag.index.tags import known_tags, normal_tag
 from edgerag.types import Filter
 
 # Each path is a branch of one expression, whose depth SQLite bounds (1,000).
 _MOST_PATHS = 200
+_TAGS_NAMED = 20  # in a message; all of them can be more than a screen holds
 _LIST = "`edgerag status --files` lists the documents and their tags."
 
 
@@ -68,8 +69,11 @@ def checked_filter(db: sqlite3.Connection, where: Filter) -> Filter:
     known = known_tags(db)
     for tag in tags:
         if tag not in known:
+            more = f" and {len(known) - _TAGS_NAMED} more" if len(known) > _TAGS_NAMED else ""
             remedy = (
-                f"Known: {', '.join(known)}." if known else "No document has a tag: `edgerag ingest --tag NAME PATH`."
+                f"Known: {', '.join(known[:_TAGS_NAMED])}{more}."
+                if known
+                else "No document has a tag: `edgerag ingest --tag NAME PATH`."
             )
             raise UsageError(f"No document in the library has the tag {tag!r}.", remedy=remedy)
     for path in where.paths:
@@ -103,4 +107,7 @@ def sealed_rows(db: sqlite3.Connection, where: Filter) -> Iterator[tuple[int, ND
         chosen.parameters,
     )
     for segment_id, rows in groups:
-        yield int(segment_id), np.fromstring(rows, dtype=np.int64, sep=",")
+        try:
+            yield int(segment_id), np.fromstring(rows, dtype=np.int64, sep=",")
+        except (TypeError, ValueError) as error:
+            raise damaged_row(str(error)) from error

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from edgerag.errors import EdgeragError
+from edgerag.errors import RESTORE_LIBRARY, EdgeragError
 from edgerag.index import catalogue, chunks, documents
 from edgerag.index.catalogue import SegmentEntry
+from edgerag.index.hnsw import format as layout
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.hnsw.search import Segment
 from edgerag.index.segments import FOLDER_NAME, OpenSegment
@@ -16,7 +17,6 @@ from edgerag.index.store import Store
 from edgerag.types import EmbedderIdentity, Finding, LibraryStatus, SegmentBlocks, SegmentStatus
 
 _BATCH = 4_096  # rows read at a time
-_RESTORE = "Restore the library folder from a copy, or delete it and ingest again."
 
 
 def status(
@@ -64,14 +64,14 @@ def _size_bytes(folder: Path) -> int:
     for path in folder.rglob("*"):
         try:
             total += path.stat().st_size if path.is_file() else 0
-        except FileNotFoundError:
-            continue  # the writer deleted it meanwhile
+        except OSError:
+            continue  # the writer deleted it meanwhile, or it is not ours to look at
     return total
 
 
 def verify(folder: Path, store: Store, identity: EmbedderIdentity, residency: Residency) -> list[Finding]:
     """One finding per part; severity "ok" where nothing is wrong. Raises nothing that a damaged file causes."""
-    findings = [_verify_database(store)]
+    findings = [_verify_database(store, identity)]
     if findings[0].severity != "ok":
         return findings  # what a damaged catalogue says about segments means nothing
     with store.reading() as db:
@@ -83,19 +83,19 @@ def verify(folder: Path, store: Store, identity: EmbedderIdentity, residency: Re
     return findings
 
 
-def _verify_database(store: Store) -> Finding:
+def _verify_database(store: Store, identity: EmbedderIdentity) -> Finding:
     faults = store.damage()
     if not faults:
         try:
-            faults = _verify_counts(store)
+            faults = _verify_counts(store, identity)
         except EdgeragError as error:
             faults = [error.message]
     if faults:
-        return Finding("database", "error", f"{store.path} is damaged: {'; '.join(faults[:3])}.", _RESTORE)
+        return Finding("database", "error", f"{store.path} is damaged: {'; '.join(faults[:3])}.", RESTORE_LIBRARY)
     return Finding("database", "ok", f"{store.path.name} is whole.")
 
 
-def _verify_counts(store: Store) -> list[str]:
+def _verify_counts(store: Store, identity: EmbedderIdentity) -> list[str]:
     faults = []
     with store.reading() as db:
         if (words := chunks.word_rows(db)) != (count := chunks.chunk_count(db)):
@@ -103,6 +103,9 @@ def _verify_counts(store: Store) -> list[str]:
         if stray := catalogue.stray_states(db):
             faults.append(f"{stray} chunks without the vector that they should have")
         catalogue.segments(db)  # raises LibraryDamaged if its rows are not what is written there
+        for ids, vectors in catalogue.unsealed_vectors(db, dimension=identity.dimension):  # and so does this
+            if len(bad := ids[~np.isfinite(vectors).all(axis=1)]):
+                faults.append(f"the vector of chunk {bad[0]} holds what is no number")
         for document_id in documents.all_ids(db):
             documents.parsed_document(db, document_id)  # raises LibraryDamaged if its text is not whole
             chunks.read_chunks(db, chunks.chunk_ids_of(db, document_id))  # and so do its rows
@@ -120,17 +123,20 @@ def _verify_segment(
         with store.reading() as db:
             if all(entry.id != listed.id for listed in catalogue.segments(db)):
                 return None
-        return Finding(name, "error", f"{path} is missing.", _RESTORE)
+        return Finding(name, "error", f"{path} is missing.", RESTORE_LIBRARY)
     except EdgeragError as error:
         return Finding(name, "error", error.message, error.remedy)
     except OSError as error:
-        return Finding(name, "error", f"{path} cannot be read: {error.strerror or error}.", _RESTORE)
+        unreadable = layout.unreadable(path, error)
+        return Finding(name, "error", unreadable.message, unreadable.remedy)
     try:
         faults = segment.damage() or _disagreements(segment, entry, store)
+    except EdgeragError as error:
+        return Finding(name, "error", error.message, error.remedy)
     finally:
         segment.close()
     if faults:
-        return Finding(name, "error", f"{path} is damaged: {'; '.join(faults[:3])}.", _RESTORE)
+        return Finding(name, "error", f"{path} is damaged: {'; '.join(faults[:3])}.", RESTORE_LIBRARY)
     return Finding(name, "ok", f"{entry.file}: {entry.block_count} blocks, {entry.live_count} live vectors.")
 
 

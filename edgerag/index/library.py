@@ -14,36 +14,28 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Literal, Self
 
-import numpy as np
-
-from edgerag.errors import LibraryMissing, UsageError
-from edgerag.index import analyze, catalogue, documents, filters, health, keywords
+from edgerag.errors import LibraryMissing
+from edgerag.index import analyze, catalogue, documents, filters, health, keywords, nearest
 from edgerag.index import chunks as chunk_rows
 from edgerag.index import tags as document_tags
 from edgerag.index.construction import Workshop
 from edgerag.index.documents import Failure, FileFacts
-from edgerag.index.hnsw import format as layout
-from edgerag.index.hnsw.reference import fixed_products
 from edgerag.index.hnsw.residency import Residency
-from edgerag.index.hnsw.search import widened
 from edgerag.index.identity import check_identity, read_identity, write_identity
 from edgerag.index.lock import WriterLock
+from edgerag.index.nearest import checked_vectors
 from edgerag.index.sealing import Sealer
 from edgerag.index.segments import (
     FOLDER_NAME,
-    Flags,
-    OpenSegment,
     SealSettings,
-    SegmentGone,
     SegmentSet,
     delete_unlisted,
     make_folders,
-    refuse_cut,
-    sync_folder,
 )
 from edgerag.index.store import Store, translated
+from edgerag.machine.disk import sync_folder
 from edgerag.types import (
     CancelCheck,
     Chunk,
@@ -64,11 +56,6 @@ if TYPE_CHECKING:
     from edgerag.types import Vectors
 
 __all__ = ["Failure", "Library", "open_library"]
-
-T = TypeVar("T")
-
-# float32 rounding of an embedder's normalisation stays far inside this.
-_UNIT_TOLERANCE = 1e-2
 
 
 def open_library(
@@ -292,7 +279,7 @@ class Library:
         Raises UsageError for a wrong shape, NaN, a vector that is not of unit length, or a chunk that
         is not pending; then none of them is stored.
         """
-        checked = self._checked(vectors, rows=len(chunk_ids))
+        checked = checked_vectors(vectors, rows=len(chunk_ids), identity=self._identity)
         if self._seal_settings.vector_type == "f16":
             # Rounded now and not when they are sealed, so that sealing changes no score.
             checked = checked.astype("<f2").astype("<f4")
@@ -339,36 +326,6 @@ class Library:
         )
         return Sealer(shop, self._segments)
 
-    def _view(self, read: Callable[[sqlite3.Connection], T]) -> tuple[list[OpenSegment], T]:
-        """The open segments and what ``read`` gives after they were opened, both as of the same commit."""
-        while True:
-            with self._store.reading() as db:
-                try:
-                    return self._segments.follow(db), read(db)
-                except SegmentGone as error:
-                    gone = error
-            # Merged away after this view began? Then a new view no longer lists it.
-            with self._store.reading() as db:
-                if any(entry.file == gone.path.name for entry in catalogue.segments(db)):
-                    raise layout.damaged(gone.path, "is missing") from gone
-
-    def _checked(self, vectors: Vectors, *, rows: int) -> Vectors:
-        """(rows, dim) float32, contiguous. Raises UsageError naming what is wrong."""
-        dimension = self._identity.dimension
-        if vectors.shape != (rows, dimension):
-            raise UsageError(
-                f"Vectors of shape {vectors.shape} were given where ({rows}, {dimension}) was expected.",
-                remedy=f"The library was made with {self._identity.name!r}, which gives {dimension} dimensions.",
-            )
-        checked = np.ascontiguousarray(vectors, dtype="<f4")
-        lengths = np.sqrt(np.einsum("ij,ij->i", checked, checked, dtype=np.float64))
-        wrong = np.flatnonzero(~(np.abs(lengths - 1.0) <= _UNIT_TOLERANCE))  # true for NaN too
-        if len(wrong):
-            raise UsageError(
-                f"Vector {int(wrong[0])} of {rows} has length {float(lengths[wrong[0]]):g}; vectors must have length 1."
-            )
-        return checked
-
     # ------------------------------------------------------------ searching
 
     def check_filter(self, where: Filter) -> Filter:
@@ -389,27 +346,8 @@ class Library:
         Raises UsageError for a vector that is not (dim,), finite and of unit length, LibraryDamaged naming
         file and block.
         """
-        query = self._checked(vector.reshape(1, -1), rows=1)[0]
-        if limit < 1:
-            return []
-        opened, (hits, excluded) = self._view(lambda db: self._search_unsealed(db, query, limit=limit, where=where))
-        for number, each in enumerate(opened):
-            refuse_cut(each.segment)
-            flags = each.dead if excluded is None else excluded[number]
-            ef = widened(ef_search, each.segment.row_count)
-            hits += each.segment.search(query, limit=limit, ef_search=ef, excluded=flags)
-        hits.sort(key=lambda hit: (-hit.score, hit.chunk_id))
-        return hits[:limit]
-
-    def _search_unsealed(
-        self, db: sqlite3.Connection, query: Vectors, *, limit: int, where: Filter | None
-    ) -> tuple[list[LegHit], list[Flags] | None]:
-        """The hits among the unsealed vectors; and of each segment the rows that ``where`` keeps out."""
-        hits: list[LegHit] = []
-        for ids, stored in catalogue.unsealed_vectors(db, dimension=self._identity.dimension, where=where):
-            scores = fixed_products(stored, query)
-            hits += [LegHit(int(ids[i]), float(scores[i])) for i in np.lexsort((ids, -scores))[:limit]]
-        return hits, None if where is None else self._segments.excluded(db, where)
+        (query,) = checked_vectors(vector.reshape(1, -1), rows=1, identity=self._identity)
+        return nearest.search(self._store, self._segments, query, limit=limit, ef_search=ef_search, where=where)
 
     def keyword_coverage(self, query: str, chunk_ids: Sequence[int]) -> dict[int, float]:
         """For each chunk the share (0..1) of the query's content terms that stand in it, by rarity."""
@@ -423,12 +361,12 @@ class Library:
     # ------------------------------------------------------------ state
 
     def status(self) -> LibraryStatus:
-        opened, _ = self._view(_nothing)
+        opened, _ = self._segments.view(self._store, _nothing)
         return health.status(self._folder, self._store, self._identity, opened, self.residency)
 
     def blocks(self) -> list[SegmentBlocks]:
         """Every block of every segment file, and how it is used by this process."""
-        opened, _ = self._view(_nothing)
+        opened, _ = self._segments.view(self._store, _nothing)
         return health.segment_blocks(opened)
 
     def verify(self) -> list[Finding]:

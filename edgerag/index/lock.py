@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 from edgerag.errors import LibraryBusy
-from edgerag.index.store import storage_error
+from edgerag.machine.disk import storage_error
 
 LOCK_NAME = "writer.lock"
 

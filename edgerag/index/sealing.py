@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from edgerag.errors import Cancelled, EdgeragError
 from edgerag.index import catalogue
 from edgerag.index.catalogue import SegmentEntry
-from edgerag.index.construction import Built, Part, Piece, Source, SourceDamaged, Workshop, build
+from edgerag.index.construction import Built, Origin, OriginDamaged, Part, Piece, Workshop, build
 from edgerag.index.hnsw import format as layout
 from edgerag.index.merging import compaction, next_merge, rows_for
 from edgerag.index.segments import SegmentSet, delete_unlisted
@@ -38,7 +38,6 @@ class Sealer:
         )
         self._made: set[int] = set()
         self._damaged: dict[int, str] = {}
-        self._notes: list[str] = []
         self._rows_written = 0
         self._rows_dropped = 0
 
@@ -81,7 +80,7 @@ class Sealer:
                 self._shop.check()
                 try:
                     self._rewrite(fresh_ids, chosen)
-                except SourceDamaged as damage:
+                except OriginDamaged as damage:
                     self._damaged[damage.entry.id] = damage.reason
         except Cancelled:
             cancelled = True
@@ -105,19 +104,19 @@ class Sealer:
         waiting = list(chosen)
         done = 0
         with contextlib.ExitStack() as stack:
-            source: Source | None = None
-            while len(fresh_ids) or waiting or source is not None:
+            origin: Origin | None = None
+            while len(fresh_ids) or waiting or origin is not None:
                 fresh, fresh_ids = fresh_ids[:size], fresh_ids[size:]
                 pieces: list[Piece] = []
                 room = size - len(fresh)
-                while room and (waiting or source is not None):
-                    if source is None:
-                        source = self._open(waiting.pop(0))
-                        stack.callback(source.close)
-                        source.read_rows(self._shop.store)
-                    pieces.append(source.take(room))
+                while room and (waiting or origin is not None):
+                    if origin is None:
+                        origin = self._open(waiting.pop(0))
+                        stack.callback(origin.close)
+                        origin.read_rows(self._shop.store)
+                    pieces.append(origin.take(room))
                     room -= len(pieces[-1].rows)
-                    source = None if source.is_finished else source
+                    origin = None if origin.is_finished else origin
                 self._step(Part(fresh, tuple(pieces)), done=done, total=total)
                 done += len(fresh) + sum(len(piece.rows) for piece in pieces)
 
@@ -143,9 +142,9 @@ class Sealer:
         with store.reading() as db:
             self._segments.release(db)
         for piece in part.pieces:
-            if piece.source.is_finished:
-                self._rows_dropped += piece.source.entry.dead_count
-                piece.source.close()
+            if piece.origin.is_finished:
+                self._rows_dropped += piece.origin.entry.dead_count
+                piece.origin.close()
         delete_unlisted(self._shop.folder, store)
 
     def _commit(self, built: Built, part: Part) -> None:
@@ -158,10 +157,10 @@ class Sealer:
                 chunk_ids=built.chunk_ids,
             )
             for piece in part.pieces:
-                if piece.source.is_finished:
-                    catalogue.remove_segments(db, [piece.source.entry.id])
+                if piece.origin.is_finished:
+                    catalogue.remove_segments(db, [piece.origin.entry.id])
                 else:
-                    catalogue.bury_rows(db, piece.source.entry.id, piece.rows)
+                    catalogue.bury_rows(db, piece.origin.entry.id, piece.rows)
         self._made.add(segment_id)
 
     def _drop_dead(self, entries: list[SegmentEntry]) -> None:
@@ -176,8 +175,8 @@ class Sealer:
         self._rows_dropped += sum(entry.dead_count for entry in empty)
         delete_unlisted(self._shop.folder, self._shop.store)
 
-    def _open(self, entry: SegmentEntry) -> Source:
-        return Source(
+    def _open(self, entry: SegmentEntry) -> Origin:
+        return Origin(
             entry, self._shop.folder / entry.file, identity=self._shop.identity, residency=self._shop.residency
         )
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgerag.errors import LibraryDamaged, LibraryError
+from edgerag.errors import RESTORE_LIBRARY, LibraryDamaged, LibraryError
 from edgerag.index import catalogue, filters
 from edgerag.index.catalogue import SegmentEntry
 from edgerag.index.hnsw import format as layout
@@ -22,6 +24,7 @@ from edgerag.index.hnsw.residency import Residency
 from edgerag.index.hnsw.search import FLAT_ROWS, Segment
 from edgerag.index.lock import LOCK_NAME
 from edgerag.index.store import DATABASE_NAME, Store, damaged_row, refuse_emptied, translated
+from edgerag.machine.disk import sync_folder
 from edgerag.types import EmbedderIdentity, Filter, VectorType
 
 FOLDER_NAME = "segments"
@@ -31,6 +34,7 @@ _OWN_NAME = re.compile(r"[0-9]{8}\.hnsw((\.graph|\.vectors)?\.tmp)?")
 _FILTERS_KEPT = 4
 
 Flags = NDArray[np.bool_]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,22 @@ class SegmentSet:
         self._excluded.clear()
         return self._current
 
+    def view(self, store: Store, read: Callable[[sqlite3.Connection], T]) -> tuple[list[OpenSegment], T]:
+        """The open segments and what ``read`` gives after they were opened, both as of the same commit.
+
+        Raises what :meth:`follow` does for a bad file, and LibraryDamaged for one that is not there.
+        """
+        while True:
+            with store.reading() as db:
+                try:
+                    return self.follow(db), read(db)
+                except SegmentGone as error:
+                    gone = error
+            # Merged away after this view began? Then a new view no longer lists it.
+            with store.reading() as db:
+                if any(entry.file == gone.path.name for entry in catalogue.segments(db)):
+                    raise layout.damaged(gone.path, "is missing") from gone
+
     def excluded(self, db: sqlite3.Connection, where: Filter) -> list[Flags]:
         """For each segment of :meth:`follow`, called before in the same view: the rows that are dead or belong to
         documents outside of ``where``.
@@ -133,7 +153,7 @@ class SegmentSet:
         except FileNotFoundError as error:
             raise SegmentGone(path) from error
         except OSError as error:
-            raise layout.damaged(path, f"cannot be read: {error.strerror or error}") from error
+            raise layout.unreadable(path, error) from error
         if segment.row_count != entry.row_count:
             segment.close()
             raise layout.damaged(path, f"has {segment.row_count} rows where the catalogue says {entry.row_count}")
@@ -158,7 +178,7 @@ def _dead_flags(db: sqlite3.Connection, entry: SegmentEntry) -> NDArray[np.bool_
 def _beyond(entry: SegmentEntry) -> LibraryDamaged:
     return LibraryDamaged(
         f"The catalogue names rows that {entry.file} does not have.",
-        remedy="Restore the library folder from a copy, or delete it and ingest again.",
+        remedy=RESTORE_LIBRARY,
     )
 
 
@@ -203,12 +223,3 @@ def delete_unlisted(segments_folder: Path, store: Store) -> None:
         for path in sorted(segments_folder.iterdir()):
             if path.name not in listed and _OWN_NAME.fullmatch(path.name) and not path.is_dir():
                 path.unlink(missing_ok=True)
-
-
-def sync_folder(folder: Path) -> None:
-    """Makes renames in ``folder`` survive a power loss."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -8,7 +8,6 @@ documents.py, chunks.py, catalogue.py and keywords.py, which are given the open 
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import sqlite3
@@ -17,13 +16,13 @@ from pathlib import Path
 from typing import Literal, TypeVar
 from urllib.parse import quote
 
-from edgerag.errors import LibraryBusy, LibraryDamaged, LibraryMissing, LibraryOutdated, StorageFull
+from edgerag.errors import RESTORE_LIBRARY, LibraryBusy, LibraryDamaged, LibraryMissing, LibraryOutdated, StorageFull
 from edgerag.index import migrations
+from edgerag.machine.disk import storage_error
 
 DATABASE_NAME = "library.sqlite"
 # A reader waits this long while the last writer folds the WAL into the file on closing.
 _BUSY_TIMEOUT_S = 15.0
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 # The failures of SQLite's that are those of a read; SQLITE_IOERR_IN_PAGE is not in Python 3.11.
 _READ_FAILED = (
@@ -233,7 +232,7 @@ def refuse_emptied(folder: Path) -> None:
     if database.is_file() and not database.stat().st_size and any((folder / "segments").glob("*.hnsw")):
         raise LibraryDamaged(
             f"The library database {database} is empty, and its segments are not: it was cut off.",
-            remedy="Restore the folder from a copy, or delete it and ingest again.",
+            remedy=RESTORE_LIBRARY,
         )
 
 
@@ -251,7 +250,7 @@ def stored_json(text: str, kind: type[T]) -> T:
 def damaged_row(what: str) -> LibraryDamaged:
     return LibraryDamaged(
         f"A row of the library database is damaged: {what}.",
-        remedy="Restore the folder from a copy, or delete it and ingest again.",
+        remedy=RESTORE_LIBRARY,
     )
 
 
@@ -288,17 +287,8 @@ def translated(path: Path) -> Iterator[None]:
         if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or contradicts:
             raise LibraryDamaged(
                 f"The library database {path} is damaged: {error}.",
-                remedy="Restore the folder from a copy, or delete it and ingest again.",
+                remedy=RESTORE_LIBRARY,
             ) from error
         raise
     except OSError as error:
         raise storage_error(error, path) from error
-
-
-def storage_error(error: OSError, path: Path) -> StorageFull:
-    """The error of a write that the file system refused."""
-    what = "The disk is full" if error.errno in _DISK_FULL else "The file system refused"
-    return StorageFull(
-        f"{what} while working on {path}: {error.strerror or error}.",
-        remedy="Free some space, or check that the folder can be written, and run it again; nothing committed is lost.",
-    )

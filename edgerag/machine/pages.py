@@ -57,7 +57,10 @@ class PageTable:
         length = -(-length // PAGE_BYTES) * PAGE_BYTES
         # Opened each time, in a few microseconds: a descriptor of pagemap stays with the process that opened
         # it, and a forked child would read its parent's.
-        descriptor = os.open(self._pagemap, os.O_RDONLY)
+        try:
+            descriptor = os.open(self._pagemap, os.O_RDONLY)
+        except OSError:  # for the moment: too many open files
+            return np.zeros((0, 2), dtype=np.int64)
         try:
             found = self._scan(descriptor, address, length) if self._scans else None
             if found is None:

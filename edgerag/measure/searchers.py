@@ -50,7 +50,7 @@ class _SegmentSearcher:
     @property
     def walk(self) -> str:
         kernel = load_kernel()
-        return f"{self._segment.walk_name}, {kernel.path_name if kernel else 'reference without a kernel'}"
+        return f"{self._segment.walk_name}, {kernel.path_name if kernel else 'numpy without a kernel'}"
 
     def search_many(self, queries: Vectors, *, limit: int, ef: int) -> NDArray[np.int64]:
         return self._segment.search_many(queries, limit=limit, ef_search=ef)[0]

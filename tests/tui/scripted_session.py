@@ -307,6 +307,9 @@ class ScriptedSession:
             segments=(),
         )
 
+    def budget_bytes(self) -> int:
+        return 256_000_000
+
     def library_blocks(self) -> list[SegmentBlocks]:
         self._called("library_blocks")
         if not self.library:

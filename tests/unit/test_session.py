@@ -1,55 +1,16 @@
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import pytest
 from fakes import HashingEmbedder, ScriptedGenerator
 
 from edgerag.config import LibrarySettings, MemorySettings, Settings, Share
-from edgerag.errors import EmbedderMismatch, LibraryError, LibraryMissing, ModelMissing, UsageError
+from edgerag.errors import EmbedderMismatch, LibraryError, LibraryMissing, UsageError
 from edgerag.index.hnsw.format import read_header
 from edgerag.locations import Locations
-from edgerag.session import Session, Supplier
+from edgerag.session import Session
 from edgerag.types import AnswerDelta, AnswerDone, Filter, IngestDone, MergeProgress, VectorType
-
-
-class TestSupplier:
-    def test_makes_once_even_when_many_ask_at_once(self) -> None:
-        made: list[int] = []
-        gate = threading.Event()
-
-        def make() -> int:
-            gate.wait(10)
-            made.append(len(made))
-            return made[-1]
-
-        supplier = Supplier(make)
-        supplier.start()
-        assert supplier.made() is None
-        results: list[int] = []
-        threads = [threading.Thread(target=lambda: results.append(supplier())) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        gate.set()
-        for thread in threads:
-            thread.join(10)
-        assert (results, made, supplier.made()) == ([0] * 4, [0], 0)
-
-    def test_a_failure_is_told_and_can_be_mended(self) -> None:
-        attempts = iter([ModelMissing("no model"), 7])
-
-        def make() -> int:
-            outcome = next(attempts)
-            if isinstance(outcome, Exception):
-                raise outcome
-            return outcome
-
-        supplier = Supplier(make)
-        with pytest.raises(ModelMissing):
-            supplier()
-        assert supplier.made() is None
-        assert supplier() == 7
 
 
 @pytest.fixture

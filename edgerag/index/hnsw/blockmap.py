@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +56,7 @@ class BlockMap:
         self.reachable: NDArray[np.bool_] = np.zeros(len(self.spans), dtype=np.bool_)
         self.ready: Sequence[int] | None = None  # the blocks of the last walk, while all of them are admitted
         self.searched_at = 0.0  # seconds; the last admission
-        self.demand: tuple[tuple[str, int], ...] = ((WHOLE, self.size_bytes),)
+        self.demand: Mapping[str, int] = {WHOLE: self.size_bytes}  # bytes that each walk needs
         self._heat: NDArray[np.float64] = np.zeros(len(self.spans), dtype=np.float64)
         self._counted = self.hits.copy()
         self._counted_at = 0  # searches
@@ -83,11 +83,11 @@ class BlockMap:
 
     def demand_of(self, walk: str) -> int:
         """Bytes that this walk, or else the narrowest there is, needs of this file."""
-        return dict(self.demand).get(walk, min(size for _, size in self.demand))
+        return self.demand.get(walk, min(self.demand.values()))
 
-    def begin(self, demand: tuple[tuple[str, int], ...], *, searches: int, now: float) -> None:
+    def begin(self, demand: Mapping[str, int], *, searches: int, now: float) -> None:
         """Sets what depends on the budget that the map comes under."""
-        self.demand = demand or self.demand
+        self.demand = demand
         self._counted_at = searches
         self.last_use[:] = self.searched_at = now
         self.note_absent(np.zeros((0, 2), dtype=np.int64))

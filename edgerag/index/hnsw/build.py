@@ -2,7 +2,7 @@
 
 hnswlib is the builder, never the searcher: its saved file (no magic, no checksum, saving to a full disk
 raises nothing) is written once to a temporary name, checked in every number that is used, exported into
-:class:`~edgerag.index.hnsw.write.Graph` and deleted. Same vectors in the same order give the same graph on
+:class:`~edgerag.index.hnsw.graph.Graph` and deleted. Same vectors in the same order give the same graph on
 one thread, with a fixed seed. Nodes that the walk could not reach are linked.
 """
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from edgerag.errors import EmbedderMismatch, LibraryDamaged, LibraryVersionUnknown
+from edgerag.errors import RESTORE_LIBRARY, EmbedderMismatch, LibraryDamaged, LibraryVersionUnknown
 from edgerag.index.hnsw import codes
 from edgerag.types import EmbedderIdentity
 
@@ -44,8 +44,6 @@ SECTION_BYTES = _SECTION.size
 _CRC_OFFSET = 16
 # More blocks than this (64 TiB of them) is a damaged count, not a file.
 _MAX_HEADER_BYTES = 8 * 2**20
-
-_RESTORE = "Restore the library folder from a copy, or delete it and ingest again."
 
 
 class SectionKind(IntEnum):
@@ -379,7 +377,10 @@ def _check_consistency(header: Header, size: int, path: Path) -> None:
         raise damaged(path, "has a damaged header (numbers that cannot be)")
     found = {section.kind: (section.row_bytes, section.row_count) for section in header.sections}
     typed = all(section.encoding in _ENCODINGS[section.kind] for section in header.sections)
-    if found != _expected_rows(header) or len(found) != len(header.sections) or not typed:
+    kinds = [section.kind for section in header.sections]
+    # In the order of the format: the kernel reads up to 7 bytes beyond a row of links, where VECTORS must follow.
+    ordered = kinds == sorted(set(kinds))
+    if found != _expected_rows(header) or not ordered or not typed:
         raise damaged(path, "has a damaged header (sections contradict the counts)")
     position = size
     for section in header.sections:
@@ -432,7 +433,15 @@ def block_name(header: Header, block: int) -> str:
 
 
 def damaged(path: Path, what: str) -> LibraryDamaged:
-    return LibraryDamaged(f"{path} {what}.", remedy=_RESTORE)
+    return LibraryDamaged(f"{path} {what}.", remedy=RESTORE_LIBRARY)
+
+
+def unreadable(path: Path, error: OSError) -> LibraryDamaged:
+    """A file that is there and cannot be opened: often for a reason that goes away, so nothing is to be deleted yet."""
+    return LibraryDamaged(
+        f"{path} cannot be read: {error.strerror or error}.",
+        remedy=f"Check the rights of the file, and the disk. If it goes on: {RESTORE_LIBRARY}",
+    )
 
 
 def _up(value: int, step: int) -> int:

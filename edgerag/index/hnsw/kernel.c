@@ -13,6 +13,7 @@
 #define _FILE_OFFSET_BITS 64
 #include <errno.h>
 #include <fcntl.h>
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -38,6 +39,14 @@
 #define HAVE_NEON 0
 #endif
 
+/* Elsewhere the reference serves: it would take other code to give the same hits. */
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the file format is little-endian, and it is read as it lies there"
+#endif
+#if FLT_EVAL_METHOD != 0
+#error "floats must be evaluated as floats"
+#endif
+
 #define EXPORT __attribute__((visibility("default")))
 #define ABI_VERSION 1
 
@@ -47,6 +56,7 @@ enum {
   ER_NO_MEMORY = -1,
   ER_BAD_LINK = -2,   /* a link list is longer than its row or leads out of the segment */
   ER_BAD_ROW = -3,    /* a full vector does not match its checksum */
+  ER_TOO_LARGE = -5,  /* more rows or links than the code is made for */
   ER_READ_FAILED = -4 /* pread failed or the file is shorter than it was; errno in the scratch */
 };
 
@@ -57,7 +67,7 @@ enum { WALK_BITS = 1, WALK_NIBBLES = 4 };
 enum { VECTORS_F32 = 1, VECTORS_F16 = 4 };
 
 #define LANES 16             /* partial sums of a float product, on every path */
-#define TOGETHER 3           /* rows whose links are followed before what they lead to is compared: the memory works on all */
+#define TOGETHER 3           /* rows whose links are followed before the rest: the memory works on all of them */
 #define BATCH 64             /* rows whose codes are compared at a time */
 #define FEW 256              /* sorted in place; more by the C library, which allocates */
 #define MAX_LINKS 4096       /* links of one row, far above any m0 */
@@ -92,7 +102,7 @@ typedef struct {
   int64_t *absent;           /* bytes of each 2 MiB window of the file that reading there may bring in */
   int32_t file;            /* descriptor, for the full vectors */
   uint32_t vector_type;    /* VECTORS_F16 or VECTORS_F32 */
-  int32_t path;            /* which instructions to use, from er_best_path */
+  int32_t path;            /* which instructions to use: one that er_path_supported agrees to */
   int32_t walk;            /* WALK_BITS or WALK_NIBBLES */
 } er_segment;
 
@@ -931,7 +941,8 @@ static int descend(const er_segment *g, er_scratch *s) {
 /* Begins a walk: the query is prepared. excluded: one flag per row, or NULL; such rows are walked through and
  * never found. */
 EXPORT int32_t er_begin(const er_segment *g, er_scratch *s, const float *query, uint64_t ef, const uint8_t *excluded) {
-  if (g->m > MAX_LINKS / 2 || g->m0 > MAX_LINKS || !ready_scratch(g, s)) return ER_NO_MEMORY;
+  if (g->m > MAX_LINKS / 2 || g->m0 > MAX_LINKS) return ER_TOO_LARGE;
+  if (!ready_scratch(g, s)) return ER_NO_MEMORY;
   forget_visits(s);
   prepare_query(g, s, query);
   s->excluded = excluded, s->ef = ef ? ef : 1, s->pool_size = s->live = s->cursor = 0;
@@ -969,7 +980,8 @@ static int enter(const er_segment *g, er_scratch *s) {
 static int unpack(const er_segment *g, er_scratch *s, uint32_t row) {
   const er_rows *codes = codes_of(g);
   const uint64_t mask = (1ull << g->link_bits) - 1;
-  /* Reading 8 bytes at a link may go 7 beyond the row: other sections follow this one in the mapping. */
+  /* Reading 8 bytes at a link may go 7 beyond the row: other sections follow this one in the mapping, which the
+   * check of the header makes sure of. */
   const uint8_t *record = row_used(&g->links, row);
   uint32_t count = record[0] | (uint32_t)record[1] << 8;
   if (count > g->m0) return bad_link(s, row, 0);
@@ -1331,7 +1343,8 @@ EXPORT int32_t er_order(uint64_t count, uint32_t width, const uint32_t *links, u
                         uint32_t *order) {
   enum { CROWD = 64 }; /* a row with more links to it than this says little about who belongs together */
   int32_t result = ER_NO_MEMORY;
-  if (!count || count > INT32_MAX) return count ? ER_NO_MEMORY : ER_OK;
+  if (!count) return ER_OK;
+  if (count > INT32_MAX) return ER_TOO_LARGE;
   uint64_t *starts = calloc(count + 1, 8);
   buckets b = {calloc(count, 4), malloc(4 * (size_t)count), malloc(4 * (size_t)count), malloc(4 * (TOP_SCORE + 1)),
                calloc(count, 1), 0};

@@ -7,6 +7,7 @@ serves instead: the same hits, slowly.
 from __future__ import annotations
 
 import ctypes
+import struct
 import sys
 import weakref
 from ctypes import POINTER, Structure, byref, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from edgerag.types import Vectors
 
 LIBRARY_FILE = Path(__file__).with_name("_kernel" + (".dylib" if sys.platform == "darwin" else ".so"))
+_ELF_HEADER = struct.Struct("<40xQ10xHH2x")  # where the table of sections starts, bytes and number of its rows
 _ABI_VERSION = 1
 _NO_MEMORY, _BAD_LINK, _BAD_ROW, _READ_FAILED = -1, -2, -3, -4
 _WALKS: dict[Walk, int] = {"bits": 1, "nibbles": 4}
@@ -75,7 +77,7 @@ class _SegmentStruct(Structure):
 class Kernel:
     """The compiled library and the instructions it is to use."""
 
-    library: Any
+    library: ctypes.CDLL
     path: int
     path_name: str
 
@@ -103,6 +105,8 @@ def load_kernel(path: str = "", file: Path = LIBRARY_FILE) -> Kernel | None:
     if not file.is_file():
         return None
     try:
+        if not _is_whole(file):
+            return None
         library = ctypes.CDLL(str(file))
         if library.er_abi() != _ABI_VERSION:
             return None
@@ -116,7 +120,19 @@ def load_kernel(path: str = "", file: Path = LIBRARY_FILE) -> Kernel | None:
     return Kernel(library, names[chosen], chosen)
 
 
-def supported_paths(library: Any) -> dict[str, int]:
+def _is_whole(file: Path) -> bool:
+    """False for an ELF file of 64 bits that was cut short: loading it would end the process. Others may be loaded."""
+    with file.open("rb") as stream:
+        header = stream.read(_ELF_HEADER.size)
+        size_bytes = stream.seek(0, 2)
+    if len(header) < _ELF_HEADER.size or header[:6] != b"\x7fELF\x02\x01":
+        return True  # the loader reads this much before it maps anything
+    # The table of sections stands at the end of the file.
+    table_start, row_bytes, row_count = _ELF_HEADER.unpack(header)
+    return bool(table_start + row_bytes * row_count <= size_bytes)
+
+
+def supported_paths(library: ctypes.CDLL) -> dict[str, int]:
     """Instruction sets that the kernel has and this processor too, best last."""
     return {
         library.er_path_name(number).decode(): number
@@ -125,7 +141,7 @@ def supported_paths(library: Any) -> dict[str, int]:
     }
 
 
-def _declare(library: Any) -> None:
+def _declare(library: ctypes.CDLL) -> None:
     segment, scratch = POINTER(_SegmentStruct), c_void_p
     found = (c_void_p, c_void_p, POINTER(c_uint64))
     signatures: dict[str, tuple[Any, tuple[Any, ...]]] = {
@@ -170,7 +186,7 @@ def _declare(library: Any) -> None:
 class _Scratch:
     """The working memory of one search at a time; kept for later ones."""
 
-    def __init__(self, library: Any) -> None:
+    def __init__(self, library: ctypes.CDLL) -> None:
         self.pointer = library.er_scratch_new()
         if not self.pointer:
             raise MemoryError("no memory for a search")
@@ -199,13 +215,13 @@ class KernelSearcher:
         flags = None if excluded is None else excluded.ctypes.data
         try:
             self._check(scratch, self._library.er_begin(struct, scratch.pointer, query.ctypes.data, effort.ef, flags))
-            room_bytes = -1 if room is None else room.first
+            room_bytes = -1 if room is None else room.first_bytes
             while True:
                 self._library.er_set_room(scratch.pointer, room_bytes)
                 result = self._check(scratch, self._library.er_step(struct, scratch.pointer))
                 if not result or room is None:
                     break
-                room_bytes = room.more()
+                room_bytes = room.more_bytes()
             return self._finish(struct, scratch, effort)
         finally:
             self._idle.append(scratch)

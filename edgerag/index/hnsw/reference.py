@@ -18,12 +18,10 @@ from edgerag.index.hnsw import codes, view
 from edgerag.index.hnsw import format as layout
 from edgerag.index.hnsw.format import Encoding, Section, SectionKind
 from edgerag.index.hnsw.residency import WINDOW_BYTES
-from edgerag.index.hnsw.view import Effort, Found, Room, Rows, SegmentView, Walk
+from edgerag.index.hnsw.view import Effort, Found, Room, Rows, SegmentView, Similarities, Walk
 
 if TYPE_CHECKING:
     from edgerag.types import Vectors
-
-Similarities = NDArray[np.float32]
 
 _TOGETHER = 3  # rows whose links are followed before what they lead to is compared; as in the kernel
 _LANES = 16  # partial sums of a product
@@ -221,7 +219,7 @@ class _Budget:
     def __init__(self, segment: SegmentView, room: Room | None) -> None:
         self._absent = segment.absent
         self._room = room
-        self._left = room.first if room else 0
+        self._left = room.first_bytes if room else 0
 
     def take(self, section: _MappedRows, rows: Rows) -> NDArray[np.uint8]:
         """(n, row bytes), n >= 1. With a bound row after row: making room for one may let another go."""
@@ -233,7 +231,7 @@ class _Budget:
         assert self._room is not None
         window = int(section.offsets(row)[0]) // WINDOW_BYTES
         while int(self._absent[window]) > self._left:
-            self._left = self._room.more()
+            self._left = self._room.more_bytes()
         self._left -= int(self._absent[window])
         self._absent[window] = 0
         return section.take(row)

@@ -30,12 +30,12 @@ __all__ = ["WINDOW_BYTES", "BlockMap", "Heat", "Release", "Residency"]
 # Released down to this share of the budget: what is left is the room for the next slice.
 _TARGET_SHARE = 3 / 4
 # Pressure changes in seconds; reading it takes half a millisecond.
-_LOOK_SECONDS = 1.0
+_LOOK_S = 1.0
 # What was given back is not taken again before pressure has been away for so long, or it would come back.
-_CALM_SECONDS = 30.0
-_RELIEF_SECONDS = 10.0  # while pressure lasts, relieved again after so long
+_CALM_S = 30.0
+_RELIEF_S = 10.0  # while pressure lasts, relieved again after so long
 # Under pressure what was used this recently stays.
-_IDLE_SECONDS = 10.0
+_IDLE_S = 10.0
 # The part of the budget that may be used while memory is short.
 _SHARES = {Level.CALM: 1.0, Level.SOFT: 3 / 4, Level.HARD: 1 / 2}
 
@@ -81,7 +81,7 @@ class Residency:
         self._hot_bytes = 0  # of the walk, over all maps
         self._short = False
         self._searches = 0
-        self._next_look = clock() + _LOOK_SECONDS
+        self._next_look = clock() + _LOOK_S
         self._calm_at = 0.0  # pressure counts as passed from then on
         self._next_relief = 0.0
         self._strays = False  # blocks were released that a walk going on may have read again
@@ -90,11 +90,10 @@ class Residency:
         self.released_bytes = 0  # left this process, in all
         self.freed_bytes = 0  # left the page cache too, in all
 
-    def add(self, blocks: BlockMap, demand: Mapping[str, int] | Sequence[tuple[str, int]] = ()) -> None:
+    def add(self, blocks: BlockMap, demand: Mapping[str, int] | None = None) -> None:
         """``demand``: the ways to walk this file and their hot bytes; without it, all of the file is hot."""
-        pairs = demand.items() if isinstance(demand, Mapping) else demand
         with self._lock:
-            blocks.begin(tuple(pairs), searches=self._searches, now=self._clock())
+            blocks.begin(demand or blocks.demand, searches=self._searches, now=self._clock())
             self._maps.append(blocks)
             self._choose()
 
@@ -128,7 +127,7 @@ class Residency:
         return self._short
 
     def _choose(self) -> None:
-        names = {name for blocks in self._maps for name, _ in blocks.demand}
+        names = {name for blocks in self._maps for name in blocks.demand}
         totals = {}
         for name in names:
             per_file: dict[tuple[int, int], int] = {}
@@ -261,14 +260,14 @@ class Residency:
             now = self._clock()
             if now < self._next_look or self.limitation:
                 return
-            self._next_look = now + _LOOK_SECONDS
+            self._next_look = now + _LOOK_S
             if self._strays and not self._short:
                 self._trim(self.allowed_bytes, self.allowed_bytes)
                 _, held = self._measure()
                 self._strays = any(held[id(each)][~each.admitted].any() for each in self._maps)
             pressure = self._pressure()
             if pressure.level is not Level.CALM:
-                self._calm_at = now + _CALM_SECONDS
+                self._calm_at = now + _CALM_S
             if pressure.level > self.level or (pressure.level is not Level.CALM and now >= self._next_relief):
                 self.reason = pressure.reason
                 self.relieve(max(pressure.level, self.level))
@@ -288,11 +287,11 @@ class Residency:
             if self.limitation or level is Level.CALM:
                 return Release(0, 0)
             now = self._clock()
-            self._next_relief, self._calm_at = now + _RELIEF_SECONDS, now + _CALM_SECONDS
+            self._next_relief, self._calm_at = now + _RELIEF_S, now + _CALM_S
             released = self.released_bytes
             _, held = self._measure()
             for each, number in self._coldest(held):
-                if now - each.last_use[number] >= _IDLE_SECONDS:
+                if now - each.last_use[number] >= _IDLE_S:
                     self._release(each, number, int(held[id(each)][number]))
             self._trim(self.allowed_bytes, self.allowed_bytes)
             freed = self._drop_caches() if level is Level.HARD else 0

@@ -24,13 +24,11 @@ from edgerag.index.hnsw.reference import ReferenceSearcher, split_rows
 from edgerag.index.hnsw.residency import BlockMap, Residency
 from edgerag.index.hnsw.verify import graph_faults
 from edgerag.index.hnsw.version1 import SCAN_ROWS, OldRows
-from edgerag.index.hnsw.view import HOT_SECTIONS, WALK_TITLES, Effort, Found, Room, SegmentView, Walk
+from edgerag.index.hnsw.view import HOT_SECTIONS, WALK_TITLES, Effort, Found, Room, SegmentView, Similarities, Walk
 from edgerag.types import BlockHeat, EmbedderIdentity, LegHit
 
 if TYPE_CHECKING:
     from edgerag.types import Vectors
-
-Similarities = NDArray[np.float32]
 
 # Fewer live rows than this are compared one by one: exact, and faster than walking a graph.
 FLAT_ROWS = 5_000
@@ -40,7 +38,7 @@ _SPARSE = 16
 # Codes of one bit are less sure: so many times as many rows are kept and compared by their full vectors to
 # find the same (docs/decisions/018).
 _BITS_EFFORT = 1.75
-_VERIFY_BYTES = 2**20
+_VERIFY_BYTES = 2**20  # read at a time, so that verifying takes no memory to speak of
 
 
 def widened(ef_search: int, row_count: int) -> int:
@@ -209,12 +207,15 @@ class Segment:
         """Every block that does not match its checksum, and every link that leads nowhere; empty if whole."""
         faults = []
         for block in range(len(self._spans)):
-            if self._matches(block):
-                self._verified[block] = True
+            if fault := self._block_fault(block):
+                faults.append(f"{layout.block_name(self.header, block)} {fault}")
             else:
-                faults.append(f"{layout.block_name(self.header, block)} does not match its checksum")
+                self._verified[block] = True
         if not faults and self.header.has_graph:
-            faults = graph_faults(self.header, self._descriptor)
+            try:
+                faults = graph_faults(self.header, self._descriptor)
+            except OSError as error:
+                faults = [f"its links cannot be read: {error.strerror or error}"]
         return faults
 
     def close(self) -> None:
@@ -252,23 +253,26 @@ class Segment:
         for block in blocks:
             if self._verified[block]:
                 continue
-            if not self._matches(block):
-                raise layout.damaged(self.path, f"is damaged in {layout.block_name(self.header, block)} (checksum)")
+            if fault := self._block_fault(block):
+                raise layout.damaged(self.path, f"is damaged in {layout.block_name(self.header, block)}, which {fault}")
             self._verified[block] = True
 
-    def _matches(self, block: int) -> bool:
-        """By pread, which leaves the resident pages of this process alone."""
+    def _block_fault(self, block: int) -> str:
+        """What is wrong with a block; empty if nothing. By pread, which leaves this process's resident pages alone."""
         start, end = self._spans[block]
         buffer = np.empty(_VERIFY_BYTES, dtype=np.uint8)
         crc = 0
         while start < end:
             part = buffer[: end - start]
-            got = os.preadv(self._descriptor, [part.data], start)
+            try:
+                got = os.preadv(self._descriptor, [part.data], start)
+            except OSError as error:  # a bad sector, a network folder that is gone
+                return f"cannot be read: {error.strerror or error}"
             if got <= 0:
-                return False
+                return "is cut short"
             crc = self._kernel.crc32(part[:got], crc) if self._kernel else zlib.crc32(part[:got].data, crc)
             start += got
-        return crc == self.header.block_crcs[block]
+        return "" if crc == self.header.block_crcs[block] else "does not match its checksum"
 
     # ------------------------------------------------------------ rows
 

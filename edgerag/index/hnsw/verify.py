@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,9 @@ from numpy.typing import NDArray
 from edgerag.index.hnsw import codes
 from edgerag.index.hnsw.format import Header, Section, SectionKind
 
-_PIECE_ROWS = 4096
+_PIECE_ROWS = 4096  # unpacked at a time: some megabytes
+# (n, row bytes) to (n,) counts and (n, most links) links.
+_Unpack = Callable[[NDArray[np.uint8]], tuple[NDArray[np.int64], NDArray[np.int64]]]
 
 
 def graph_faults(header: Header, descriptor: int) -> list[str]:
@@ -21,11 +22,14 @@ def graph_faults(header: Header, descriptor: int) -> list[str]:
         return _faults(header, descriptor, SectionKind.LINKS_1, _old_links, header.row_count) + _faults(
             header, descriptor, SectionKind.LEVELS_1, lambda rows: _old_links(rows[:, 4:]), header.row_count
         )
-    unpack = lambda rows: codes.unpack_links(rows, header.row_count, header.m0)  # noqa: E731
+
+    def unpack(rows: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return codes.unpack_links(rows, header.row_count, header.m0)
+
     return _faults(header, descriptor, SectionKind.LINKS, unpack, header.row_count) + _level_faults(header, descriptor)
 
 
-def _faults(header: Header, descriptor: int, kind: SectionKind, unpack: Any, bound: int) -> list[str]:
+def _faults(header: Header, descriptor: int, kind: SectionKind, unpack: _Unpack, bound: int) -> list[str]:
     section = header.section(kind)
     faults = []
     for start, rows in _pieces(section, descriptor) if section else ():

@@ -28,7 +28,6 @@ class OldRows:
     def __init__(self, segment: SegmentView) -> None:
         self._labels = _rows(segment, SectionKind.LABELS_1)
         self._vectors = _rows(segment, SectionKind.VECTORS_1)
-        self.row_count = segment.header.row_count
 
     def labels(self, rows: Rows) -> Rows:
         found: Rows = self._labels[rows // self._labels.shape[1], rows % self._labels.shape[1], 0].astype(np.int64)

@@ -27,11 +27,12 @@ HOT_SECTIONS: dict[Walk, tuple[SectionKind, ...]] = {
     "bits": (SectionKind.LEVELS, SectionKind.LINKS, SectionKind.BITS),
 }
 Rows = NDArray[np.int64]
+Similarities = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentView:
-    """An open file of version 2. ``hits`` counts the rows read in each block, ``absent`` is the residency's."""
+    """An open segment file. ``hits`` counts the rows read in each block, ``absent`` is the residency's."""
 
     path: Path
     header: Header
@@ -46,7 +47,7 @@ class Found:
     """Chunk ids with their cosine similarities, best first, equal ones by id."""
 
     labels: Rows
-    similarities: NDArray[np.float32]
+    similarities: Similarities
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +61,10 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """For a walk that may not bring in the whole graph: bytes at first, and how to get more."""
+    """How much of the file a walk in slices may bring into memory."""
 
-    first: int
-    more: Callable[[], int]
+    first_bytes: int
+    more_bytes: Callable[[], int]  # makes room; the bytes of the next slice
 
 
 class Searcher(Protocol):

@@ -29,7 +29,7 @@ _PIECE_BYTES = 4 * 2**20
 _CODED_ROWS = 4096
 
 # Rows first to last (exclusive) of a section as (rows, row bytes) uint8.
-_Piece = Callable[[int, int], NDArray[np.uint8]]
+_Encode = Callable[[int, int], NDArray[np.uint8]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class _Content:
     encoding: Encoding
     row_count: int
     row_bytes: int
-    piece: _Piece
+    encode: _Encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def write_segment(
     """Writes a segment to ``path`` and syncs it. ``vectors`` (n, dim) are unit rows, ``labels`` (n,) their chunk ids.
 
     With a graph, rows are put in an order in which neighbours lie near each other, unless ``order`` is "given".
-    ``check`` is called before each piece of some megabytes, and may raise to stop. Raises OSError, StorageFull
+    ``check`` is called before each section and every few megabytes, and may raise to stop. Raises OSError, StorageFull
     and what ``check`` raises; then the file is of no use.
     """
     rows = np.arange(len(labels))
@@ -81,7 +81,7 @@ def write_segment(
         levels, entry_position = _level_records(graph)
         # The entry levels first: every search reads them, and they stay in memory.
         contents.append(
-            _Content(SectionKind.LEVELS, Encoding.U32, len(levels), 4 * levels.shape[1], _array_piece(levels))
+            _Content(SectionKind.LEVELS, Encoding.U32, len(levels), 4 * levels.shape[1], _encoded_array(levels))
         )
         contents += _walked_contents(graph, vectors, rows)
     contents.append(
@@ -115,7 +115,7 @@ def write_segment(
         file.write(bytes(header.sections[0].offset))
         crcs: list[int] = []
         for section, content in zip(header.sections, contents, strict=True):
-            crcs += _write_rows(file, section, content.piece, block_bytes, check or _go_on)
+            crcs += _write_rows(file, section, content.encode, block_bytes, check or _go_on)
         header = replace(header, block_crcs=tuple(crcs))
         file.seek(0)
         file.write(layout.encode_header(header))
@@ -177,7 +177,7 @@ def _level_records(graph: Graph) -> tuple[NDArray[np.uint32], int]:
     return records, 0 if below is None else int(np.searchsorted(below, graph.entry_point))
 
 
-def _array_piece(array: NDArray[np.uint32]) -> _Piece:
+def _encoded_array(array: NDArray[np.uint32]) -> _Encode:
     return lambda first, last: np.ascontiguousarray(array[first:last], dtype="<u4").view(np.uint8)
 
 
@@ -231,22 +231,25 @@ def _shifted(header: Header) -> Header:
 
 
 def _write_rows(
-    file: BinaryIO, section: Section, piece: _Piece, block_bytes: int, check: Callable[[], None]
+    file: BinaryIO, section: Section, encode: _Encode, block_bytes: int, check: Callable[[], None]
 ) -> list[int]:
-    """Writes one section, padded with zeros; returns the checksum of each of its blocks."""
+    """Writes one section, padded with zeros; returns the checksum of each of its blocks. Raises what ``check`` does."""
     groups_per_block = block_bytes // section.group_bytes
     most_groups = max(1, min(_PIECE_BYTES // section.group_bytes, _CODED_ROWS // section.rows_per_group))
     group_count = section.length // section.group_bytes
     used = section.rows_per_group * section.row_bytes
     crcs: list[int] = []
+    unchecked_bytes = _PIECE_BYTES
     for block_start in range(0, group_count, groups_per_block):
         block_end = min(block_start + groups_per_block, group_count)
         crc = 0
         for start in range(block_start, block_end, most_groups):
-            check()
+            if unchecked_bytes >= _PIECE_BYTES:
+                check()
+                unchecked_bytes = 0
             groups = min(most_groups, block_end - start)
             first = start * section.rows_per_group
-            rows = piece(first, min(first + groups * section.rows_per_group, section.row_count))
+            rows = encode(first, min(first + groups * section.rows_per_group, section.row_count))
             flat = np.zeros((groups * section.rows_per_group, section.row_bytes), dtype=np.uint8)
             flat[: len(rows)] = rows
             padded = np.zeros((groups, section.group_bytes), dtype=np.uint8)
@@ -254,5 +257,6 @@ def _write_rows(
             data = padded.tobytes()
             crc = zlib.crc32(data, crc)
             file.write(data)
+            unchecked_bytes += len(data)
         crcs.append(crc)
     return crcs

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import os
 from pathlib import Path
 from typing import Any
@@ -422,6 +423,66 @@ def test_a_segment_cut_short_while_it_is_open_is_named(opened: Any, material: An
         library.search_vectors(query, limit=3, ef_search=10)
     assert len(library.search_keywords("paragraph", limit=3)) == 3
     assert [finding.severity for finding in library.verify()] == ["ok", "error"]
+
+
+def test_a_segment_deleted_or_replaced_while_it_is_open_is_searched_as_it_was(opened: Any, material: Any) -> None:
+    library = opened()
+    material.put(library, "/docs/a", PARAGRAPHS)
+    material.embed_pending(library)
+    library.seal()
+    query = material.vector("q")
+    before = library.search_vectors(query, limit=3, ef_search=10)
+    (file,) = (library.folder / "segments").iterdir()
+    other = file.with_name("other")
+    other.write_bytes(b"shorter than a segment")
+    other.replace(file)
+    assert library.search_vectors(query, limit=3, ef_search=10) == before
+    file.unlink()
+    assert library.search_vectors(query, limit=3, ef_search=10) == before
+    assert [finding.severity for finding in library.verify()] == ["ok", "error"]
+
+
+def test_a_block_that_the_disk_cannot_give_is_named(
+    opened: Any, material: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened() as library:
+        material.put(library, "/docs/a", PARAGRAPHS)
+        material.embed_pending(library)
+        library.seal()
+    reader = opened("read")
+
+    def fails(*_: object) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "preadv", fails)
+    with pytest.raises(LibraryDamaged, match=r"block 0 .*Input/output error"):
+        reader.search_vectors(material.vector("q"), limit=3, ef_search=10)
+    (_, finding) = reader.verify()
+    assert "block 0" in finding.message
+    assert "Input/output error" in finding.message
+
+
+def test_a_file_that_cannot_be_opened_now_is_not_called_lost(
+    opened: Any, material: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too many open files, or no right to read it: whoever deletes the library then deletes a whole one."""
+    with opened() as library:
+        material.put(library, "/docs/a", PARAGRAPHS)
+        material.embed_pending(library)
+        library.seal()
+    reader = opened("read")
+    real = Path.open
+
+    def fails(path: Path, *arguments: Any, **options: Any) -> Any:
+        if path.suffix == ".hnsw":
+            raise OSError(errno.EMFILE, "Too many open files")
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", fails)
+    with pytest.raises(LibraryDamaged, match="Too many open files") as caught:
+        reader.search_vectors(material.vector("q"), limit=3, ef_search=10)
+    assert caught.value.remedy.startswith("Check the rights")
+    assert reader.verify()[1].remedy.startswith("Check the rights")
 
 
 @pytest.mark.parametrize("limit", [-1, 0, 1, 29, 30, 31, 10_000])

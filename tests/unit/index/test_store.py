@@ -283,7 +283,7 @@ def test_an_emptied_database_beside_segments_is_damage_not_a_new_library(tmp_pat
     assert (tmp_path / "segments" / "00000001.hnsw").read_bytes() == b"vectors"
 
 
-@pytest.mark.parametrize("text", ["[1, 2", "\\x", None])
-def test_a_row_that_is_no_json_is_damage(text: str) -> None:
+@pytest.mark.parametrize("text", ["[1, 2", "\\x", None, "[" * 100_000, "12", "1.5", '"list"', "null", "{}"])
+def test_a_row_that_is_not_the_json_that_was_written_is_damage(text: str) -> None:
     with pytest.raises(LibraryDamaged, match="row"):
-        stored_json(text)
+        stored_json(text, list)

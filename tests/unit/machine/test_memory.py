@@ -2,6 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psutil
+import pytest
+
 from edgerag.machine.memory import available_bytes, resident_bytes, total_bytes
 
 MOUNT = "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
@@ -38,3 +41,9 @@ def test_no_limit(tmp_path: Path) -> None:
 
 def test_this_process_holds_something() -> None:
     assert 1_000_000 < resident_bytes() < total_bytes()
+
+
+def test_a_sandbox_without_proc_has_memory_all_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path / "absent"))
+    assert 0 < available_bytes(tmp_path) <= total_bytes(tmp_path)
+    assert 1_000_000 < resident_bytes() < total_bytes(tmp_path)

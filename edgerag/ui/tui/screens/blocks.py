@@ -12,6 +12,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Footer, Static
 
+from edgerag.errors import LibraryMissing
 from edgerag.types import BlockHeat, SegmentBlocks
 from edgerag.ui.output import size
 from edgerag.ui.tui import shown
@@ -50,11 +51,12 @@ class BlocksScreen(SessionScreen[None]):
 
     async def _show(self) -> None:
         try:
-            status = await asyncio.to_thread(self.session.library_status)
-            segments = await asyncio.to_thread(self.session.library_blocks) if status else []
+            segments = await asyncio.to_thread(self.session.library_blocks)
+        except LibraryMissing:
+            segments = []
         finally:
             self._looking = False
-        self._text.update(blocks_content(segments, budget_bytes=status.budget_bytes if status else 0))
+        self._text.update(blocks_content(segments, budget_bytes=self.session.budget_bytes()))
 
     def _fail(self, problem: Problem) -> None:
         self._text.update(problem.content())

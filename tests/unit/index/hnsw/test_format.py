@@ -205,6 +205,22 @@ def test_a_header_that_contradicts_itself_is_refused_under_a_right_checksum(segm
                     open_segment(segment_file, material).close()
 
 
+def test_sections_in_another_order_are_refused(segment_file: Path, material: Any) -> None:
+    """The kernel reads a little beyond the last row of links: with that section last, beyond the mapping."""
+    raw, header = segment_file.read_bytes(), layout.read_header(segment_file, identity=material.identity)
+    for moved in header.sections[:-1]:
+        parts, crcs, sections, offset = [], [], [], header.sections[0].offset
+        for section in [*(each for each in header.sections if each is not moved), moved]:
+            parts.append(raw[section.offset : section.offset + section.length])
+            crcs += [header.block_crcs[number] for number in header.blocks_of(section)]
+            sections.append(dataclasses.replace(section, offset=offset))
+            offset += section.length
+        forged = dataclasses.replace(header, sections=tuple(sections), block_crcs=tuple(crcs))
+        segment_file.write_bytes(layout.encode_header(forged) + b"".join(parts))
+        with pytest.raises(LibraryDamaged, match="sections contradict"):
+            layout.read_header(segment_file, identity=material.identity)
+
+
 def test_a_damaged_block_is_named_when_it_is_touched_and_not_before(segment_file: Path, material: Any) -> None:
     header = layout.read_header(segment_file, identity=material.identity)
     kept = segment_file.read_bytes()

@@ -75,7 +75,7 @@ def test_the_width_of_the_walk_follows_from_the_budget_and_all_maps(mapped: Call
     first, second, third = mapped("a"), mapped("b"), mapped("c")
     residency.add(first, demand)
     assert (residency.walk(), residency.is_short, residency.hot_bytes) == ("wide", False, 5 * BLOCK_BYTES)
-    residency.add(second, tuple(demand.items()))
+    residency.add(second, demand)
     assert (residency.walk(), residency.is_short) == ("middle", False)
     only_way = dict.fromkeys(demand, 3 * BLOCK_BYTES)  # a small segment, compared row by row in any case
     residency.add(third, only_way)

@@ -1,0 +1,72 @@
+"""The vector leg: the nearest chunks by cosine, sealed or not, all as of one commit."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from edgerag.errors import UsageError
+from edgerag.index import catalogue
+from edgerag.index.hnsw.reference import fixed_products
+from edgerag.index.hnsw.search import widened
+from edgerag.index.segments import Flags, SegmentSet, refuse_cut
+from edgerag.index.store import Store
+from edgerag.types import EmbedderIdentity, Filter, LegHit
+
+if TYPE_CHECKING:
+    from edgerag.types import Vectors
+
+# float32 rounding of an embedder's normalisation stays far inside this.
+_UNIT_TOLERANCE = 1e-2
+
+
+def checked_vectors(vectors: Vectors, *, rows: int, identity: EmbedderIdentity) -> Vectors:
+    """(rows, dim) float32, contiguous. Raises UsageError naming what is wrong: shape, NaN, a length that is not 1."""
+    if vectors.shape != (rows, identity.dimension):
+        raise UsageError(
+            f"Vectors of shape {vectors.shape} were given where ({rows}, {identity.dimension}) was expected.",
+            remedy=f"The library was made with {identity.name!r}, which gives {identity.dimension} dimensions.",
+        )
+    checked = np.ascontiguousarray(vectors, dtype="<f4")
+    lengths = np.sqrt(np.einsum("ij,ij->i", checked, checked, dtype=np.float64))
+    wrong = np.flatnonzero(~(np.abs(lengths - 1.0) <= _UNIT_TOLERANCE))  # true for NaN too
+    if len(wrong):
+        raise UsageError(
+            f"Vector {int(wrong[0])} of {rows} has length {float(lengths[wrong[0]]):g}; vectors must have length 1."
+        )
+    return checked
+
+
+def search(
+    store: Store, segments: SegmentSet, query: Vectors, *, limit: int, ef_search: int, where: Filter | None
+) -> list[LegHit]:
+    """The ``limit`` nearest chunks among the documents of ``where``, best first; equal scores by id.
+
+    ``query`` is (dim,), of unit length. Raises LibraryDamaged naming file and block.
+    """
+    if limit < 1:
+        return []
+
+    def read(db: sqlite3.Connection) -> tuple[list[LegHit], list[Flags] | None]:
+        excluded = None if where is None else segments.excluded(db, where)
+        return _unsealed_hits(db, query, limit=limit, where=where), excluded
+
+    opened, (hits, excluded) = segments.view(store, read)
+    for number, each in enumerate(opened):
+        refuse_cut(each.segment)
+        flags = each.dead if excluded is None else excluded[number]
+        ef = widened(ef_search, each.segment.row_count)
+        hits += each.segment.search(query, limit=limit, ef_search=ef, excluded=flags)
+    hits.sort(key=lambda hit: (-hit.score, hit.chunk_id))
+    return hits[:limit]
+
+
+def _unsealed_hits(db: sqlite3.Connection, query: Vectors, *, limit: int, where: Filter | None) -> list[LegHit]:
+    """The best of each batch of the table, compared one by one."""
+    hits: list[LegHit] = []
+    for ids, stored in catalogue.unsealed_vectors(db, dimension=len(query), where=where):
+        scores = fixed_products(stored, query)
+        hits += [LegHit(int(ids[i]), float(scores[i])) for i in np.lexsort((ids, -scores))[:limit]]
+    return hits

@@ -1,0 +1,30 @@
+"""What every writer needs of the disk: renames that stay, and the error that says why a write was refused."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from edgerag.errors import StorageFull
+
+# No space, no quota, a limit on the size of files: to the user they are one.
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes renames in ``folder`` survive a power loss. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def storage_error(error: OSError, path: Path) -> StorageFull:
+    """The error of a write to ``path`` that the file system refused."""
+    what = "The disk is full" if error.errno in _FULL else "The file system refused"
+    return StorageFull(
+        f"{what} while working on {path}: {error.strerror or error}.",
+        remedy="Free some space, or check that the folder can be written, and run it again; nothing committed is lost.",
+    )

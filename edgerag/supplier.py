@@ -1,0 +1,53 @@
+"""Things that take long to make, made once and perhaps in the background: models, and what the session shares."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Supplier(Generic[T]):
+    """Makes one thing, once, in whichever thread asks first; a failure is not remembered."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._future: Future[T] | None = None
+
+    def start(self) -> None:
+        """Begins making it in a background thread, unless it is made or being made."""
+        future, owned = self._claim()
+        if owned:
+            # A daemon: a program that wants to exit does not wait for a model to load.
+            threading.Thread(target=self._run, args=(future,), name="supplier", daemon=True).start()
+
+    def __call__(self) -> T:
+        future, owned = self._claim()
+        if owned:
+            self._run(future)
+        return future.result()
+
+    def made(self) -> T | None:
+        """The thing if it is there already; never waits."""
+        future = self._future
+        if future is None or not future.done() or future.exception() is not None:
+            return None
+        return future.result()
+
+    def _claim(self) -> tuple[Future[T], bool]:
+        with self._lock:
+            future = self._future
+            if future is not None and not (future.done() and future.exception() is not None):
+                return future, False
+            future = self._future = Future()
+            return future, True
+
+    def _run(self, future: Future[T]) -> None:
+        try:
+            future.set_result(self._make())
+        except BaseException as error:  # noqa: BLE001 - handed to the thread that asks for the result
+            future.set_exception(error)
