@@ -119,6 +119,14 @@ def test_without_tags_an_unknown_tag_says_how_they_are_made(opened: Any, materia
         library.check_filter(Filter(tags=("work",)))
 
 
+def test_of_a_thousand_tags_a_message_names_a_few(opened: Any, material: Any) -> None:
+    library = opened()
+    material.put(library, "/docs/a", TEXTS, tags=[f"tag {number:04}" for number in range(1000)])
+    with pytest.raises(UsageError, match=r"Known: tag 0000, .* and 980 more\.") as caught:
+        library.check_filter(Filter(tags=("work",)))
+    assert len(str(caught.value)) < 500
+
+
 def test_an_open_reader_follows_every_change_of_what_matches(library: Library, opened: Any, material: Any) -> None:
     """What is remembered of a filter is forgotten in time."""
     reader = opened("read")
