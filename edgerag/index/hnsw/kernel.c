@@ -48,7 +48,7 @@
 #endif
 
 #define EXPORT __attribute__((visibility("default")))
-#define ABI_VERSION 1
+#define ABI_VERSION 2
 
 /* Error codes; the row that is at fault stands in the scratch. */
 enum {
@@ -112,6 +112,15 @@ typedef uint64_t item;
 #define EXPANDED 1ull
 
 static uint32_t row_of(item it) { return (uint32_t)it >> 1; }
+
+/* The similarity that item_of was given. */
+static float similarity_in(item it) {
+  uint32_t bits = ~(uint32_t)(it >> 32);
+  float similarity;
+  bits = bits >> 31 ? bits & 0x7FFFFFFFu : ~bits;
+  memcpy(&similarity, &bits, 4);
+  return similarity;
+}
 
 static item item_of(float similarity, uint32_t row) {
   uint32_t bits;
@@ -1241,28 +1250,51 @@ static int score_order(const er_segment *g, er_scratch *s, uint64_t count, uint6
   return ER_OK;
 }
 
-/* Ends a walk: the best `rescore` live rows of the pool by their full vectors; at most `limit` come out. */
-EXPORT int32_t er_finish(const er_segment *g, er_scratch *s, uint64_t limit, uint64_t rescore, int64_t *labels,
-                         float *similarities, uint64_t *found) {
+/* Puts live rows of the pool, from place *next on, into s->order: at most `most`, and only while their estimates
+ * are above `least`. */
+static uint64_t order_pool(er_scratch *s, uint64_t *next, uint64_t most, float least) {
   uint64_t count = 0;
-  if (!grow_order(s, rescore < s->pool_size ? rescore : s->pool_size)) return ER_NO_MEMORY;
-  for (uint64_t i = 0; i < s->pool_size && count < rescore; i++)
-    if (is_live(s, row_of(s->pool[i]))) {
-      s->order[count] = (uint64_t)row_of(s->pool[i]) << 32 | count;
+  for (; *next < s->pool_size && count < most && similarity_in(s->pool[*next]) > least; ++*next)
+    if (is_live(s, row_of(s->pool[*next]))) {
+      s->order[count] = (uint64_t)row_of(s->pool[*next]) << 32 | count;
       count++;
     }
-  return score_order(g, s, count, limit, labels, similarities, found);
+  return count;
+}
+
+/* Ends a walk: the best `rescore` live rows of the pool by their full vectors; then those whose estimates are so near
+ * to the worst of what was found that they may be better, which `margin` says. At most `limit` come out. */
+EXPORT int32_t er_finish(const er_segment *g, er_scratch *s, uint64_t limit, uint64_t rescore, float margin,
+                         int64_t *labels, float *similarities, uint64_t *found) {
+  uint64_t next = 0;
+  if (!grow_order(s, s->pool_size + limit)) return ER_NO_MEMORY;
+  uint64_t count = order_pool(s, &next, rescore, -INFINITY);
+  int result = score_order(g, s, count, limit, labels, similarities, found);
+  if (result || *found < limit || !limit) return result;
+  count = order_pool(s, &next, UINT64_MAX, similarities[limit - 1] - margin);
+  if (!count) return ER_OK;
+  scored *scores = (scored *)(s->order + s->order_capacity);
+  result = read_rows(g, s, count, take_score, scores);
+  if (result) return result;
+  for (uint64_t i = 0; i < limit; i++) {
+    scores[count + i].label = labels[i];
+    scores[count + i].similarity = similarities[i];
+  }
+  sort_scores(scores, count + limit);
+  for (uint64_t i = 0; i < limit; i++) labels[i] = scores[i].label, similarities[i] = scores[i].similarity;
+  return ER_OK;
 }
 
 /* Many queries, one after the other: queries (count, dimension); labels and similarities (count, limit), found
  * (count). */
 EXPORT int32_t er_search(const er_segment *g, er_scratch *s, const float *queries, uint64_t count, uint64_t limit,
-                         uint64_t ef, uint64_t rescore, const uint8_t *excluded, int64_t *labels,
+                         uint64_t ef, uint64_t rescore, float margin, const uint8_t *excluded, int64_t *labels,
                          float *similarities, uint64_t *found) {
   for (uint64_t i = 0; i < count; i++) {
     int result = er_begin(g, s, queries + i * g->dimension, ef, excluded);
     if (!result) result = er_step(g, s);
-    if (!result) result = er_finish(g, s, limit, rescore, labels + i * limit, similarities + i * limit, found + i);
+    if (!result)
+      result = er_finish(g, s, limit, rescore, margin, labels + i * limit, similarities + i * limit, found + i);
     if (result) return result;
   }
   return ER_OK;

@@ -10,7 +10,7 @@ import ctypes
 import struct
 import sys
 import weakref
-from ctypes import POINTER, Structure, byref, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, Structure, byref, c_char_p, c_float, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LIBRARY_FILE = Path(__file__).with_name("_kernel" + (".dylib" if sys.platform == "darwin" else ".so"))
 _ELF_HEADER = struct.Struct("<40xQ10xHH2x")  # where the table of sections starts, bytes and number of its rows
-_ABI_VERSION = 1
+_ABI_VERSION = 2
 _NO_MEMORY, _BAD_LINK, _BAD_ROW, _READ_FAILED = -1, -2, -3, -4
 _WALKS: dict[Walk, int] = {"bits": 1, "nibbles": 4}
 
@@ -155,22 +155,10 @@ def _declare(library: ctypes.CDLL) -> None:
         "er_begin": (c_int32, (segment, scratch, c_void_p, c_uint64, c_void_p)),
         "er_set_room": (None, (scratch, c_int64)),
         "er_step": (c_int32, (segment, scratch)),
-        "er_finish": (c_int32, (segment, scratch, c_uint64, c_uint64, *found)),
+        "er_finish": (c_int32, (segment, scratch, c_uint64, c_uint64, c_float, *found)),
         "er_search": (
             c_int32,
-            (
-                segment,
-                scratch,
-                c_void_p,
-                c_uint64,
-                c_uint64,
-                c_uint64,
-                c_uint64,
-                c_void_p,
-                c_void_p,
-                c_void_p,
-                c_void_p,
-            ),
+            (segment, scratch, c_void_p, *[c_uint64] * 4, c_float, *[c_void_p] * 4),
         ),
         "er_estimate_rows": (c_int32, (segment, scratch, c_void_p, c_uint64, c_void_p, c_uint64)),
         "er_score_rows": (c_int32, (segment, scratch, c_void_p, c_void_p, c_uint64, c_uint64, *found)),
@@ -235,7 +223,7 @@ class KernelSearcher:
         try:
             result = self._library.er_search(
                 byref(self._structs[walk]), scratch.pointer, queries.ctypes.data, count, effort.limit, effort.ef,
-                effort.rescore, None, labels.ctypes.data, similarities.ctypes.data, found.ctypes.data,
+                effort.rescore, effort.margin, None, labels.ctypes.data, similarities.ctypes.data, found.ctypes.data,
             )  # fmt: skip
             self._check(scratch, result)
         finally:
@@ -295,8 +283,8 @@ class KernelSearcher:
     def _finish(self, struct: Any, scratch: _Scratch, effort: Effort) -> Found:
         labels, similarities, found = _empty(effort.limit)
         result = self._library.er_finish(
-            struct, scratch.pointer, effort.limit, effort.rescore, labels.ctypes.data, similarities.ctypes.data,
-            byref(found),
+            struct, scratch.pointer, effort.limit, effort.rescore, effort.margin, labels.ctypes.data,
+            similarities.ctypes.data, byref(found),
         )  # fmt: skip
         self._check(scratch, result)
         return Found(labels[: found.value], similarities[: found.value])

@@ -56,15 +56,15 @@ class ReferenceSearcher:
             links = np.concatenate(fresh)
             for similarity, link in zip(estimates.of(links).tolist(), links.tolist(), strict=True):
                 pool.offer(similarity, link)
-        return self._rescored(query, pool.live(effort.rescore), effort.limit)
+        return self._rescored(query, *pool.live(), effort)
 
     def near_rows(self, query: Vectors, effort: Effort, *, walk: Walk, rows: Rows) -> Found:
         similarities = _Estimates(self, query, walk, _Budget(self._view, None)).of(rows)
-        best = np.lexsort((rows, -similarities))[: min(effort.ef, effort.rescore)]
-        return self._rescored(query, rows[best], effort.limit)
+        best = np.lexsort((rows, -similarities))[: effort.ef]
+        return self._rescored(query, rows[best], similarities[best], effort)
 
     def score_rows(self, query: Vectors, *, limit: int, rows: Rows) -> Found:
-        return self._rescored(query, rows, limit)
+        return self._best(query, self.read_rows(rows), limit)
 
     def scan(self, query: Vectors, *, limit: int, excluded: NDArray[np.bool_] | None) -> Found:
         rows = np.arange(self._header.row_count) if excluded is None else np.flatnonzero(~excluded)
@@ -91,8 +91,17 @@ class ReferenceSearcher:
     def mapped(self, kind: SectionKind) -> _MappedRows:
         return self._sections[kind]
 
-    def _rescored(self, query: Vectors, rows: Rows, limit: int) -> Found:
-        return self._best(query, self.read_rows(rows), limit)
+    def _rescored(self, query: Vectors, rows: Rows, estimates: Similarities, effort: Effort) -> Found:
+        """The best of ``rows``, best estimate first: some in any case, and all that may be better than those."""
+        found = self._best(query, self.read_rows(rows[: effort.rescore]), effort.limit)
+        if len(found.labels) < effort.limit or not effort.limit:
+            return found
+        least = found.similarities[-1] - np.float32(effort.margin)
+        near = np.flatnonzero(estimates[effort.rescore :] > least) + effort.rescore
+        if not len(near):
+            return found
+        chosen = np.concatenate([rows[: effort.rescore], rows[near]])
+        return self._best(query, self.read_rows(chosen), effort.limit)
 
     def _best(self, query: Vectors, raw: NDArray[np.uint8], limit: int) -> Found:
         vectors, labels = split_rows(raw, self._vectors.encoding)
@@ -305,6 +314,8 @@ class _Pool:
         self._expanded.update(rows)
         return rows
 
-    def live(self, most: int) -> Rows:
-        rows = [row for _, row in self._items if self._is_live(row)]
-        return np.array(rows[:most], dtype=np.int64)
+    def live(self) -> tuple[Rows, Similarities]:
+        """The live rows and their similarities, best first."""
+        kept = [(-negative, row) for negative, row in self._items if self._is_live(row)]
+        similarities = np.array([similarity for similarity, _ in kept], dtype=np.float32)
+        return np.array([row for _, row in kept], dtype=np.int64), similarities

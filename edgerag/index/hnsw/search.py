@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from edgerag.index.hnsw import codes
 from edgerag.index.hnsw import format as layout
 from edgerag.index.hnsw.format import Header, SectionKind
 from edgerag.index.hnsw.kernel import Kernel, KernelSearcher, load_kernel
@@ -293,8 +294,9 @@ class Segment:
         ef = max(ef_search, limit, 1)
         if walk == "bits":
             ef = int(ef * _BITS_EFFORT)
-            return Effort(limit, ef, min(ef, 10 * limit))
-        return Effort(limit, ef, min(ef, 2 * limit + 8))
+            return Effort(limit, ef, min(ef, 10 * limit), 2 * codes.estimate_error("bits", self.header.dimension))
+        margin = 3 * codes.estimate_error("nibbles", self.header.dimension)
+        return Effort(limit, ef, min(ef, 2 * limit + 8), margin)
 
     def _scan_old(self, query: Vectors, *, limit: int, excluded: NDArray[np.bool_] | None) -> Found:
         """Compares all vectors, in pieces: the file may be larger than the budget."""

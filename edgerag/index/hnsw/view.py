@@ -56,7 +56,10 @@ class Effort:
 
     limit: int  # rows wanted
     ef: int  # rows kept while walking
-    rescore: int  # of them compared by their full vectors
+    rescore: int  # of them compared by their full vectors in any case
+    # And those whose estimate comes so near to the worst of what was found: near-duplicates differ by less than the
+    # codes can tell.
+    margin: float
 
 
 @dataclass(frozen=True, slots=True)
