@@ -144,6 +144,7 @@ typedef struct {
   item *pool;
   uint64_t pool_capacity, pool_size, live, cursor, ef;
   const uint8_t *excluded;
+  int32_t exact; /* rows are compared by their full vectors while walking, not by their codes */
   /* how far the walk is */
   int32_t phase;
   uint32_t level, next_link, row, linked, followed;
@@ -877,6 +878,9 @@ static int64_t offer(er_scratch *s, float similarity, uint32_t row) {
 
 /* ------------------------------------------------------------------ the walk */
 
+static int similarities_of(const er_segment *g, er_scratch *s, const uint32_t *rows, uint32_t count,
+                           float *similarities);
+
 static int bad_link(er_scratch *s, uint64_t row, int32_t level) {
   s->bad_row = row, s->bad_level = level;
   return ER_BAD_LINK;
@@ -958,8 +962,17 @@ EXPORT int32_t er_begin(const er_segment *g, er_scratch *s, const float *query, 
   s->phase = STARTING, s->followed = 0, s->level = g->level_count, s->next_link = 0;
   s->has_record = s->has_linked = 0;
   s->position = g->entry_position, s->row = g->entry_row;
-  s->room = -1;
+  s->room = -1, s->exact = 0;
   return ER_OK;
+}
+
+/* From level 0 on rows are compared by their full vectors, read from the file: for rows that are more alike than the
+ * codes can tell. */
+EXPORT void er_set_exact(er_scratch *s) { s->exact = 1; }
+
+/* The worst estimate that the walk kept; minus infinity if it kept all that it met. */
+EXPORT float er_least(const er_scratch *s) {
+  return s->live < s->ef ? -INFINITY : similarity_in(s->pool[s->pool_size - 1]);
 }
 
 /* So many bytes of the file may become resident in the next step; negative: any number. */
@@ -982,6 +995,8 @@ static int enter(const er_segment *g, er_scratch *s) {
   s->touched[s->touched_count++] = s->row;
   s->pending = s->touched_count;
   s->phase = FOLLOWING;
+  result = s->exact ? similarities_of(g, s, &s->row, 1, &s->similarity) : ER_OK;
+  if (result) return result;
   return offer(s, s->similarity, s->row) == -2 ? ER_NO_MEMORY : ER_OK;
 }
 
@@ -1023,8 +1038,13 @@ static int compare(const er_segment *g, er_scratch *s, const uint32_t *rows, uin
   const er_rows *codes = codes_of(g);
   const uint8_t *addresses[BATCH];
   float similarities[BATCH];
-  for (uint32_t i = 0; i < count; i++) addresses[i] = row_used(codes, rows[i]);
-  estimate_many(g, s, addresses, count, similarities);
+  if (s->exact) {
+    int result = similarities_of(g, s, rows, count, similarities);
+    if (result) return result;
+  } else {
+    for (uint32_t i = 0; i < count; i++) addresses[i] = row_used(codes, rows[i]);
+    estimate_many(g, s, addresses, count, similarities);
+  }
   for (uint32_t i = 0; i < count; i++) {
     int64_t place = offer(s, similarities[i], rows[i]);
     if (place == -2) return ER_NO_MEMORY;
@@ -1045,7 +1065,7 @@ EXPORT int32_t er_step(const er_segment *g, er_scratch *s) {
         const uint32_t *rows = s->touched + s->pending;
         uint64_t left = s->touched_count - s->pending;
         uint32_t count = s->room >= 0 ? 1 : left < BATCH ? (uint32_t)left : BATCH;
-        if (!room_for(g, s, codes_of(g), *rows)) return 1;
+        if (!s->exact && !room_for(g, s, codes_of(g), *rows)) return 1;
         int result = compare(g, s, rows, count, 1);
         if (result) return result;
         s->pending += count;
@@ -1075,6 +1095,7 @@ EXPORT int32_t er_estimate_rows(const er_segment *g, er_scratch *s, const float 
   if (!ready_scratch(g, s)) return ER_NO_MEMORY;
   forget_visits(s);
   prepare_query(g, s, query);
+  s->exact = 0;
   s->excluded = NULL, s->ef = ef ? ef : 1, s->pool_size = s->live = s->cursor = 0;
   for (uint64_t start = 0; start < count; start += BATCH) {
     uint32_t part = count - start < BATCH ? (uint32_t)(count - start) : BATCH;
@@ -1212,6 +1233,11 @@ static void take_score(const er_segment *g, er_scratch *s, uint64_t place, const
   memcpy(&to->label, row + vector_bytes(g), 8);
 }
 
+static void take_similarity(const er_segment *g, er_scratch *s, uint64_t place, const uint8_t *row, void *into) {
+  float similarity = similarity_of(g, s, row);
+  ((float *)into)[place] = similarity == similarity ? similarity : NO_SIMILARITY;
+}
+
 static int by_score(const void *a, const void *b) {
   const scored *x = a, *y = b;
   if (x->similarity != y->similarity) return x->similarity > y->similarity ? -1 : 1;
@@ -1237,6 +1263,14 @@ static int grow_order(er_scratch *s, uint64_t count) {
   if (!grow(&s->order, 3 * count, 8)) return 0;
   s->order_capacity = count;
   return 1;
+}
+
+/* Of at most BATCH rows, by their full vectors. */
+static int similarities_of(const er_segment *g, er_scratch *s, const uint32_t *rows, uint32_t count,
+                           float *similarities) {
+  if (!grow_order(s, BATCH)) return ER_NO_MEMORY;
+  for (uint32_t i = 0; i < count; i++) s->order[i] = (uint64_t)rows[i] << 32 | i;
+  return read_rows(g, s, count, take_similarity, similarities);
 }
 
 static int score_order(const er_segment *g, er_scratch *s, uint64_t count, uint64_t limit, int64_t *labels,
@@ -1286,16 +1320,17 @@ EXPORT int32_t er_finish(const er_segment *g, er_scratch *s, uint64_t limit, uin
 }
 
 /* Many queries, one after the other: queries (count, dimension); labels and similarities (count, limit), found
- * (count). */
+ * (count), and what er_least says after each (count). */
 EXPORT int32_t er_search(const er_segment *g, er_scratch *s, const float *queries, uint64_t count, uint64_t limit,
                          uint64_t ef, uint64_t rescore, float margin, const uint8_t *excluded, int64_t *labels,
-                         float *similarities, uint64_t *found) {
+                         float *similarities, uint64_t *found, float *least) {
   for (uint64_t i = 0; i < count; i++) {
     int result = er_begin(g, s, queries + i * g->dimension, ef, excluded);
     if (!result) result = er_step(g, s);
     if (!result)
       result = er_finish(g, s, limit, rescore, margin, labels + i * limit, similarities + i * limit, found + i);
     if (result) return result;
+    least[i] = er_least(s);
   }
   return ER_OK;
 }

@@ -154,11 +154,13 @@ def _declare(library: ctypes.CDLL) -> None:
         "er_fault": (None, (scratch, POINTER(c_uint64), POINTER(c_int32), POINTER(c_int32))),
         "er_begin": (c_int32, (segment, scratch, c_void_p, c_uint64, c_void_p)),
         "er_set_room": (None, (scratch, c_int64)),
+        "er_set_exact": (None, (scratch,)),
+        "er_least": (c_float, (scratch,)),
         "er_step": (c_int32, (segment, scratch)),
         "er_finish": (c_int32, (segment, scratch, c_uint64, c_uint64, c_float, *found)),
         "er_search": (
             c_int32,
-            (segment, scratch, c_void_p, *[c_uint64] * 4, c_float, *[c_void_p] * 4),
+            (segment, scratch, c_void_p, *[c_uint64] * 4, c_float, *[c_void_p] * 5),
         ),
         "er_estimate_rows": (c_int32, (segment, scratch, c_void_p, c_uint64, c_void_p, c_uint64)),
         "er_score_rows": (c_int32, (segment, scratch, c_void_p, c_void_p, c_uint64, c_uint64, *found)),
@@ -203,6 +205,8 @@ class KernelSearcher:
         flags = None if excluded is None else excluded.ctypes.data
         try:
             self._check(scratch, self._library.er_begin(struct, scratch.pointer, query.ctypes.data, effort.ef, flags))
+            if effort.exact:
+                self._library.er_set_exact(scratch.pointer)
             room_bytes = -1 if room is None else room.first_bytes
             while True:
                 self._library.er_set_room(scratch.pointer, room_bytes)
@@ -214,21 +218,27 @@ class KernelSearcher:
         finally:
             self._idle.append(scratch)
 
-    def walk_many(self, queries: Vectors, effort: Effort, *, walk: Walk) -> tuple[Rows, NDArray[np.float32]]:
-        """(q, limit) chunk ids and similarities of (q, dim) queries in one call; ids beyond what was found are -1."""
+    def walk_many(
+        self, queries: Vectors, effort: Effort, *, walk: Walk
+    ) -> tuple[Rows, NDArray[np.float32], NDArray[np.float32]]:
+        """(q, limit) chunk ids and similarities of (q, dim) queries in one call, and (q,) the worst estimates kept.
+
+        Ids beyond what was found are -1.
+        """
         scratch, count = self._take(), len(queries)
         labels = np.full((count, effort.limit), -1, dtype=np.int64)
         similarities = np.full((count, effort.limit), -1, dtype=np.float32)
-        found = np.zeros(count, dtype=np.uint64)
+        found, least = np.zeros(count, dtype=np.uint64), np.empty(count, dtype=np.float32)
         try:
             result = self._library.er_search(
                 byref(self._structs[walk]), scratch.pointer, queries.ctypes.data, count, effort.limit, effort.ef,
                 effort.rescore, effort.margin, None, labels.ctypes.data, similarities.ctypes.data, found.ctypes.data,
+                least.ctypes.data,
             )  # fmt: skip
             self._check(scratch, result)
         finally:
             self._idle.append(scratch)
-        return labels, similarities
+        return labels, similarities, least
 
     def near_rows(self, query: Vectors, effort: Effort, *, walk: Walk, rows: Rows) -> Found:
         struct, scratch, chosen = byref(self._structs[walk]), self._take(), rows.astype(np.uint32)
@@ -287,7 +297,8 @@ class KernelSearcher:
             similarities.ctypes.data, byref(found),
         )  # fmt: skip
         self._check(scratch, result)
-        return Found(labels[: found.value], similarities[: found.value])
+        least = self._library.er_least(scratch.pointer)
+        return Found(labels[: found.value], similarities[: found.value], least)
 
     def _take(self) -> _Scratch:
         try:

@@ -44,9 +44,10 @@ class ReferenceSearcher:
         estimates = _Estimates(self, query, walk, budget)
         pool = _Pool(effort.ef, excluded)
         row = self._descend(estimates, budget)
+        compare = (lambda rows: self._exact(query, rows)) if effort.exact else estimates.of
         visited = np.zeros(self._header.row_count, dtype=np.bool_)
         visited[row] = True
-        pool.offer(float(estimates.of(np.array([row]))[0]), row)
+        pool.offer(float(compare(np.array([row]))[0]), row)
         while rows := pool.next(_TOGETHER):
             fresh = []
             for row in rows:
@@ -54,9 +55,10 @@ class ReferenceSearcher:
                 fresh.append(links[~visited[links]])
                 visited[links] = True
             links = np.concatenate(fresh)
-            for similarity, link in zip(estimates.of(links).tolist(), links.tolist(), strict=True):
+            for similarity, link in zip(compare(links).tolist(), links.tolist(), strict=True):
                 pool.offer(similarity, link)
-        return self._rescored(query, *pool.live(), effort)
+        found = self._rescored(query, *pool.live(), effort)
+        return Found(found.labels, found.similarities, pool.least)
 
     def near_rows(self, query: Vectors, effort: Effort, *, walk: Walk, rows: Rows) -> Found:
         similarities = _Estimates(self, query, walk, _Budget(self._view, None)).of(rows)
@@ -90,6 +92,10 @@ class ReferenceSearcher:
 
     def mapped(self, kind: SectionKind) -> _MappedRows:
         return self._sections[kind]
+
+    def _exact(self, query: Vectors, rows: Rows) -> Similarities:
+        """(n,) by the full vectors."""
+        return fixed_products(split_rows(self.read_rows(rows), self._vectors.encoding)[0], query)
 
     def _rescored(self, query: Vectors, rows: Rows, estimates: Similarities, effort: Effort) -> Found:
         """The best of ``rows``, best estimate first: some in any case, and all that may be better than those."""
@@ -313,6 +319,11 @@ class _Pool:
         rows = [row for _, row in self._items if row not in self._expanded][:most]
         self._expanded.update(rows)
         return rows
+
+    @property
+    def least(self) -> float:
+        """The worst similarity that was kept; minus infinity if all were."""
+        return -np.inf if self._live < self._ef else -self._items[-1][0]
 
     def live(self) -> tuple[Rows, Similarities]:
         """The live rows and their similarities, best first."""

@@ -11,6 +11,7 @@ import contextlib
 import mmap
 import os
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -144,6 +145,11 @@ class Segment:
         if live * _SPARSE <= self.row_count and room is None:
             return self._searcher.near_rows(query, effort, walk=walk, rows=_chosen(self.row_count, excluded))
         found = self._searcher.walk(query, effort, walk=walk, excluded=excluded, room=room)
+        least = np.array([found.least], dtype=np.float32)
+        if len(found.labels) == limit and self._blurred(found.similarities[-1:], least, effort, walk)[0]:
+            full = Effort(limit, max(ef_search, limit), limit, 0.0, exact=True)
+            again = None if room is None else Room(self._residency.settle(), self._residency.settle)
+            found = self._searcher.walk(query, full, walk=walk, excluded=excluded, room=again)
         if room is not None:
             self._residency.settle()
         return found
@@ -158,11 +164,27 @@ class Segment:
         if isinstance(self._searcher, KernelSearcher) and many:
             walk = self._walk
             if self._enter(self._hot[walk]) is None:
-                return self._searcher.walk_many(checked, self._effort(limit, ef_search, walk), walk=walk)
+                effort = self._effort(limit, ef_search, walk)
+                labels, similarities, least = self._searcher.walk_many(checked, effort, walk=walk)
+                full = labels[:, -1] >= 0
+                again = np.flatnonzero(full & self._blurred(similarities[:, -1], least, effort, walk))
+                return self._fill(labels, similarities, again.tolist(), checked, ef_search)
         labels = np.full((len(checked), limit), -1, dtype=np.int64)
         similarities = np.full((len(checked), limit), -1, dtype=np.float32)
-        for place, query in enumerate(checked):
-            hits = self.search(query, limit=limit, ef_search=ef_search, excluded=None)
+        return self._fill(labels, similarities, range(len(checked)), checked, ef_search)
+
+    def _fill(
+        self,
+        labels: NDArray[np.int64],
+        similarities: Similarities,
+        places: Iterable[int],
+        queries: Vectors,
+        ef_search: int,
+    ) -> tuple[NDArray[np.int64], Similarities]:
+        """Searches the queries of ``places`` one by one, into their rows of both arrays."""
+        limit = labels.shape[1]
+        for place in places:
+            hits = self.search(queries[place], limit=limit, ef_search=ef_search, excluded=None)
             labels[place, : len(hits)] = [hit.chunk_id for hit in hits]
             similarities[place, : len(hits)] = [hit.score for hit in hits]
         return labels, similarities
@@ -289,6 +311,19 @@ class Segment:
         if excluded.shape != (self.row_count,):
             raise ValueError(f"flags of shape {excluded.shape} were given where ({self.row_count},) was expected")
         return np.ascontiguousarray(excluded, dtype=np.bool_)
+
+    def _blurred(self, worst: Similarities, least: Similarities, effort: Effort, walk: Walk) -> NDArray[np.bool_]:
+        """(n,) whether the codes did not tell near from far: even the worst estimate kept (``least``) is as good as the
+        worst of what was found.
+
+        So it is among many near-duplicates, whose vectors differ by less than the codes do: forms, logs, tables.
+        Those are walked by their full vectors, ten times as slowly and rightly.
+        """
+        if effort.ef < 2 * effort.limit:
+            return np.zeros(len(worst), dtype=np.bool_)
+        error = np.float32(codes.estimate_error(walk, self.header.dimension) / 4)
+        blurred: NDArray[np.bool_] = least >= worst - error
+        return blurred
 
     def _effort(self, limit: int, ef_search: int, walk: Walk) -> Effort:
         ef = max(ef_search, limit, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 from collections.abc import Callable
@@ -48,6 +49,7 @@ class Found:
 
     labels: Rows
     similarities: Similarities
+    least: float = -math.inf  # the worst estimate that a walk kept, if it could not keep all
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class Effort:
     # And those whose estimate comes so near to the worst of what was found: near-duplicates differ by less than the
     # codes can tell.
     margin: float
+    exact: bool = False  # compare full vectors while walking too
 
 
 @dataclass(frozen=True, slots=True)

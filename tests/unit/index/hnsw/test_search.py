@@ -16,8 +16,12 @@ import numpy as np
 import pytest
 
 from edgerag.errors import LibraryDamaged
+from edgerag.index.hnsw.build import GraphSettings, build_graph
 from edgerag.index.hnsw.format import FIXED_BYTES, SECTION_BYTES, Header, SectionKind, block_spans
 from edgerag.index.hnsw.residency import Residency
+from edgerag.index.hnsw.search import Segment
+from edgerag.index.hnsw.write import write_segment
+from edgerag.types import EmbedderIdentity
 
 ROWS = 20_000
 
@@ -224,3 +228,29 @@ def test_searching_needs_no_hnswlib() -> None:
     script = "import sys, edgerag.index.library; sys.exit('hnswlib' in sys.modules)"
     root = Path(__file__).parents[4]
     assert subprocess.run([sys.executable, "-c", script], cwd=root, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("budget_bytes", [10**9, 300_000], ids=["4-bit codes", "1-bit codes"])
+def test_near_duplicates_are_told_apart_though_the_codes_cannot(tmp_path: Path, budget_bytes: int) -> None:
+    """Forms and logs: their vectors differ by less than an estimate errs, and the one asked for is still found."""
+    random = np.random.default_rng(4)
+    rows, dimension = 2_000, 384
+    vectors = random.normal(size=dimension) + 0.1 * random.normal(size=(rows, dimension))
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    identity = EmbedderIdentity("forms", "33" * 32, dimension, ("*",))
+    graph = build_graph(vectors, scratch=tmp_path / "scratch", settings=GraphSettings())
+    write_segment(tmp_path / "s", labels=np.arange(rows), vectors=vectors, graph=graph, identity=identity)
+    segment = Segment(tmp_path / "s", identity=identity, residency=Residency(budget_bytes), flat_rows=100)
+    queries = vectors[::40]
+    found, right = 0, 0
+    for number, query in enumerate(queries):
+        hits = segment.search(query, limit=10, ef_search=40, excluded=None)
+        found += hits[0].chunk_id == 40 * number
+        exact = np.argsort(-(vectors @ query))[:10]
+        right += len({hit.chunk_id for hit in hits} & set(exact.tolist()))
+    many, _ = segment.search_many(queries, limit=10, ef_search=40)
+    one_by_one = [segment.search(query, limit=10, ef_search=40, excluded=None) for query in queries]
+    assert many.tolist() == [[hit.chunk_id for hit in hits] for hits in one_by_one]
+    segment.close()
+    assert found >= 0.9 * len(queries)
+    assert right >= 0.8 * 10 * len(queries)
