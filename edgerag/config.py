@@ -21,7 +21,8 @@ from edgerag.types import VectorType
 
 _ENVIRONMENT_PREFIX = "EDGERAG_"
 _LEAST_BUDGET = 1_000_000  # bytes; less is a unit forgotten, not a budget
-_NOT_SETTINGS = frozenset({"EDGERAG_HOME"})  # variables of ours that locations.py reads
+# Variables of ours that others read: locations.py, the benches, the build.
+_NOT_SETTINGS = frozenset({"EDGERAG_HOME", "EDGERAG_BENCH_CACHE", "EDGERAG_BENCH_DATA", "EDGERAG_REQUIRE_KERNEL"})
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]i?)?B?", re.IGNORECASE)
 _SHARE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%")
 _SIZE_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}

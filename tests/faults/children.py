@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import json
 import os
 import select
@@ -20,8 +21,9 @@ from faults.state import State, read_state
 from edgerag.errors import EdgeragError
 
 _SHIM = ctypes.CDLL(None)
-# A writer takes a tenth of a second; this is for a box under load.
-_HANGS_AFTER_S = 30.0
+# A writer takes a tenth of a second; so many seconds of silence are for a box under load. They are counted one by one,
+# so that a machine that was stopped for a while is not taken for a process that hangs.
+_HANGS_AFTER_S = 30
 FINISHED, EXPLAINED, RAW = 0, 3, 4  # exit codes of children
 
 
@@ -89,6 +91,7 @@ def in_child(work: Callable[[Callable[[Any], None]], None]) -> tuple[int, list[A
     pid = os.fork()
     if pid == 0:
         os.close(ours)
+        faulthandler.enable()
 
         def tell(value: Any) -> None:
             os.write(theirs, json.dumps(value).encode() + b"\n")
@@ -106,18 +109,22 @@ def in_child(work: Callable[[Callable[[Any], None]], None]) -> tuple[int, list[A
             code = RAW
         os._exit(code)
     os.close(theirs)
-    said, hung = bytearray(), False
-    deadline = time.monotonic() + _HANGS_AFTER_S
-    while True:
-        ready, _, _ = select.select([ours], [], [], max(0.0, deadline - time.monotonic()))
+    said, silent_s = bytearray(), 0
+    while silent_s < _HANGS_AFTER_S:
+        ready, _, _ = select.select([ours], [], [], 1.0)
         if not ready:
-            os.kill(pid, signal.SIGKILL)
-            hung = True
-            break
+            silent_s += 1
+            continue
         piece = os.read(ours, 65536)
         if not piece:
             break
+        silent_s = 0
         said += piece
+    hung = silent_s >= _HANGS_AFTER_S
+    if hung:
+        os.kill(pid, signal.SIGABRT)  # says on standard error where it stands
+        time.sleep(1)
+        os.kill(pid, signal.SIGKILL)
     os.close(ours)
     _, status = os.waitpid(pid, 0)
     return os.waitstatus_to_exitcode(status), [json.loads(line) for line in said.splitlines()], hung
