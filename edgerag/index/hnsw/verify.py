@@ -45,8 +45,9 @@ def _level_faults(header: Header, descriptor: int) -> list[str]:
     section = header.section(SectionKind.LEVELS)
     if section is None:
         return ["the levels are missing"]
-    records = np.concatenate([rows for _, rows in _pieces(section, descriptor)] or [np.zeros((0, 12), dtype=np.uint8)])
-    numbers = np.ascontiguousarray(records).view("<u4").reshape(len(records), -1).astype(np.int64)
+    width = 3 + header.m
+    pieces = [np.ascontiguousarray(rows).view("<u4").astype(np.int64) for _, rows in _pieces(section, descriptor)]
+    numbers = np.concatenate(pieces) if pieces else np.zeros((0, width), dtype=np.int64)  # few rows: no upper level
     faults, start, below = [], 0, np.zeros(0, dtype=np.int64)
     for level, count in enumerate(header.level_counts, 1):
         part = numbers[start : start + count]

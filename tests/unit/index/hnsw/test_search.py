@@ -18,6 +18,8 @@ import pytest
 from edgerag.errors import LibraryDamaged
 from edgerag.index.hnsw.build import GraphSettings, build_graph
 from edgerag.index.hnsw.format import FIXED_BYTES, SECTION_BYTES, Header, SectionKind, block_spans
+from edgerag.index.hnsw.graph import Graph
+from edgerag.index.hnsw.kernel import load_kernel
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.hnsw.search import Segment
 from edgerag.index.hnsw.write import write_segment
@@ -254,3 +256,19 @@ def test_near_duplicates_are_told_apart_though_the_codes_cannot(tmp_path: Path, 
     segment.close()
     assert found >= 0.9 * len(queries)
     assert right >= 0.8 * 10 * len(queries)
+
+
+def test_a_graph_without_upper_levels_is_searched_and_whole(tmp_path: Path) -> None:
+    """hnswlib draws the level of each row by lot: a few rows may all stay on the ground."""
+    vectors = np.eye(8, 64, dtype=np.float32)
+    identity = EmbedderIdentity("few", "44" * 32, 64, ("*",))
+    links = np.zeros((8, 33), dtype=np.uint32)
+    links[:, 0] = 1
+    links[:, 1] = np.roll(np.arange(8), -1)
+    graph = Graph(m=16, m0=32, entry_point=0, level_counts=(), levels=np.zeros((0, 18), dtype=np.uint32), links=links)
+    write_segment(tmp_path / "s", labels=np.arange(8), vectors=vectors, graph=graph, identity=identity)
+    for kernel in (None, load_kernel()):
+        segment = Segment(tmp_path / "s", identity=identity, residency=Residency(10**9), flat_rows=0, kernel=kernel)
+        assert segment.damage() == []
+        assert segment.search(vectors[5], limit=1, ef_search=8, excluded=None)[0].chunk_id == 5
+        segment.close()
