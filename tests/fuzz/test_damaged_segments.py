@@ -38,6 +38,14 @@ def test_no_damage_crashes_the_kernel_or_makes_it_lie(library: Path, tmp_path: P
     assert all(counts[f"damage: {kind}"] for kind in ("bits", "nibbles"))
 
 
+@pytest.mark.parametrize("number", [3410, 11940])
+def test_inputs_that_once_failed(library: Path, tmp_path: Path, number: int) -> None:
+    """A damaged factor made an estimate of minus infinity, and the row was lost where all rows are compared."""
+    process = sanitized.start(library, folder=tmp_path, first=number, count=1)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors[-4000:]
+
+
 def test_a_kernel_without_its_checks_is_found_out(library: Path, tmp_path: Path) -> None:
     """The fuzzing sees what it is there to see: a link that is not compared with the number of rows."""
     check = "if (link >= g->row_count) {"

@@ -1285,10 +1285,10 @@ static int score_order(const er_segment *g, er_scratch *s, uint64_t count, uint6
 }
 
 /* Puts live rows of the pool, from place *next on, into s->order: at most `most`, and only while their estimates
- * are above `least`. */
+ * are not below `least`. */
 static uint64_t order_pool(er_scratch *s, uint64_t *next, uint64_t most, float least) {
   uint64_t count = 0;
-  for (; *next < s->pool_size && count < most && similarity_in(s->pool[*next]) > least; ++*next)
+  for (; *next < s->pool_size && count < most && similarity_in(s->pool[*next]) >= least; ++*next)
     if (is_live(s, row_of(s->pool[*next]))) {
       s->order[count] = (uint64_t)row_of(s->pool[*next]) << 32 | count;
       count++;

@@ -103,7 +103,7 @@ class ReferenceSearcher:
         if len(found.labels) < effort.limit or not effort.limit:
             return found
         least = found.similarities[-1] - np.float32(effort.margin)
-        near = np.flatnonzero(estimates[effort.rescore :] > least) + effort.rescore
+        near = np.flatnonzero(estimates[effort.rescore :] >= least) + effort.rescore
         if not len(near):
             return found
         chosen = np.concatenate([rows[: effort.rescore], rows[near]])
