@@ -34,7 +34,7 @@ METRIC_COSINE = 1
 NO_ENTRY = 0xFFFF_FFFF
 MAX_ROWS = 2**31 - 1
 MAX_DIMENSION = 65_536
-MAX_LINKS = 4_096  # of a row; kernel.c has the same bound
+MAX_LINKS = 4_096  # of a row; hnswlib is used with 32
 MAX_LEVELS = 64  # hnswlib's levels follow ln(n) / ln(M); 64 is out of reach
 
 _FIXED = struct.Struct("<8sIIIIQIIIIQIIIIIII12x")

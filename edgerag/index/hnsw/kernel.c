@@ -48,7 +48,7 @@
 #endif
 
 #define EXPORT __attribute__((visibility("default")))
-#define ABI_VERSION 2
+#define ABI_VERSION 3
 
 /* Error codes; the row that is at fault stands in the scratch. */
 enum {
@@ -56,7 +56,6 @@ enum {
   ER_NO_MEMORY = -1,
   ER_BAD_LINK = -2,   /* a link list is longer than its row or leads out of the segment */
   ER_BAD_ROW = -3,    /* a full vector does not match its checksum */
-  ER_TOO_LARGE = -5,  /* more rows or links than the code is made for */
   ER_READ_FAILED = -4 /* pread failed or the file is shorter than it was; errno in the scratch */
 };
 
@@ -70,7 +69,6 @@ enum { VECTORS_F32 = 1, VECTORS_F16 = 4 };
 #define TOGETHER 3           /* rows whose links are followed before the rest: the memory works on all of them */
 #define BATCH 64             /* rows whose codes are compared at a time */
 #define FEW 256              /* sorted in place; more by the C library, which allocates */
-#define MAX_LINKS 4096       /* links of one row, far above any m0 */
 #define READ_GAP 4096        /* rows this near in the file are read together */
 #define WINDOW_SHIFT 21      /* log2 of the windows in which residency is counted */
 #define READ_SPAN (64 << 10) /* at most so many bytes at a time */
@@ -80,9 +78,8 @@ enum { VECTORS_F32 = 1, VECTORS_F16 = 4 };
 
 /* Equal rows packed in groups of whole pages; see docs/index-format.md. */
 typedef struct {
-  const uint8_t *base; /* mapped; NULL when the section is read by pread */
-  uint64_t offset;     /* of the section in the file */
-  uint64_t row_count;
+  const uint8_t *base; /* of the section in the mapping */
+  uint64_t offset;     /* and in the file */
   uint64_t reciprocal; /* 2^64 / rows_per_group rounded up; 0 when it is 1 */
   uint32_t row_bytes, rows_per_group, group_bytes;
   uint32_t block_shift; /* log2 of the block bytes */
@@ -99,11 +96,11 @@ typedef struct {
   const uint64_t *level_starts; /* level_count + 1: records of level l are [l - 1] .. [l] */
   const float *signs;           /* 4 * padded_dimension, each 1 or -1 */
   er_rows levels, links, bits, nibbles, vectors;
-  int64_t *absent;           /* bytes of each 2 MiB window of the file that reading there may bring in */
-  int32_t file;            /* descriptor, for the full vectors */
-  uint32_t vector_type;    /* VECTORS_F16 or VECTORS_F32 */
-  int32_t path;            /* which instructions to use: one that er_path_supported agrees to */
-  int32_t walk;            /* WALK_BITS or WALK_NIBBLES */
+  int64_t *absent;      /* bytes of each 2 MiB window of the file that reading there may bring in */
+  int32_t file;         /* descriptor, for the full vectors */
+  uint32_t vector_type; /* VECTORS_F16 or VECTORS_F32 */
+  int32_t path;         /* which instructions to use: one that er_path_supported agrees to */
+  int32_t walk;         /* WALK_BITS or WALK_NIBBLES */
 } er_segment;
 
 /* A row of the pool as one number: the lower, the better; equal similarities by row. From the top: the
@@ -951,16 +948,15 @@ static int descend(const er_segment *g, er_scratch *s) {
   return ER_OK;
 }
 
-/* Begins a walk: the query is prepared. excluded: one flag per row, or NULL; such rows are walked through and
+/* Begins a walk or a comparison: the query is prepared. excluded: one flag per row, or NULL; such rows are walked through and
  * never found. */
 EXPORT int32_t er_begin(const er_segment *g, er_scratch *s, const float *query, uint64_t ef, const uint8_t *excluded) {
-  if (g->m > MAX_LINKS / 2 || g->m0 > MAX_LINKS) return ER_TOO_LARGE;
   if (!ready_scratch(g, s)) return ER_NO_MEMORY;
   forget_visits(s);
   prepare_query(g, s, query);
   s->excluded = excluded, s->ef = ef ? ef : 1, s->pool_size = s->live = s->cursor = 0;
   s->phase = STARTING, s->followed = 0, s->level = g->level_count, s->next_link = 0;
-  s->has_record = s->has_linked = 0;
+  s->has_record = s->has_linked = 0, s->pending = 0;
   s->position = g->entry_position, s->row = g->entry_row;
   s->room = -1, s->exact = 0;
   return ER_OK;
@@ -1088,20 +1084,19 @@ EXPORT int32_t er_step(const er_segment *g, er_scratch *s) {
   }
 }
 
-/* Instead of a walk: estimates of these rows (in range, ascending) only. */
-EXPORT int32_t er_estimate_rows(const er_segment *g, er_scratch *s, const float *query, uint64_t ef,
-                                const uint32_t *rows, uint64_t count) {
+/* Instead of a walk: compares these rows (in range, ascending) and no others; 1: there is no room. */
+EXPORT int32_t er_compare_rows(const er_segment *g, er_scratch *s, const uint32_t *rows, uint64_t count) {
   const er_rows *codes = codes_of(g);
-  if (!ready_scratch(g, s)) return ER_NO_MEMORY;
-  forget_visits(s);
-  prepare_query(g, s, query);
-  s->exact = 0;
-  s->excluded = NULL, s->ef = ef ? ef : 1, s->pool_size = s->live = s->cursor = 0;
-  for (uint64_t start = 0; start < count; start += BATCH) {
-    uint32_t part = count - start < BATCH ? (uint32_t)(count - start) : BATCH;
-    for (uint32_t i = 0; i < part; i++) fetch(codes, row_address(codes, rows[start + i]));
-    int result = compare(g, s, rows + start, part, 0);
+  while (s->pending < count) {
+    const uint32_t *next = rows + s->pending;
+    uint64_t left = count - s->pending;
+    uint32_t part = s->room >= 0 ? 1 : left < BATCH ? (uint32_t)left : BATCH;
+    if (!room_for(g, s, codes, *next)) return 1;
+    if (s->room < 0)
+      for (uint32_t i = 0; i < part; i++) fetch(codes, row_address(codes, next[i]));
+    int result = compare(g, s, next, part, 0);
     if (result) return result;
+    s->pending += part;
   }
   return ER_OK;
 }
@@ -1322,10 +1317,10 @@ EXPORT int32_t er_finish(const er_segment *g, er_scratch *s, uint64_t limit, uin
 /* Many queries, one after the other: queries (count, dimension); labels and similarities (count, limit), found
  * (count), and what er_least says after each (count). */
 EXPORT int32_t er_search(const er_segment *g, er_scratch *s, const float *queries, uint64_t count, uint64_t limit,
-                         uint64_t ef, uint64_t rescore, float margin, const uint8_t *excluded, int64_t *labels,
+                         uint64_t ef, uint64_t rescore, float margin, int64_t *labels,
                          float *similarities, uint64_t *found, float *least) {
   for (uint64_t i = 0; i < count; i++) {
-    int result = er_begin(g, s, queries + i * g->dimension, ef, excluded);
+    int result = er_begin(g, s, queries + i * g->dimension, ef, NULL);
     if (!result) result = er_step(g, s);
     if (!result)
       result = er_finish(g, s, limit, rescore, margin, labels + i * limit, similarities + i * limit, found + i);
@@ -1410,8 +1405,7 @@ EXPORT int32_t er_order(uint64_t count, uint32_t width, const uint32_t *links, u
                         uint32_t *order) {
   enum { CROWD = 64 }; /* a row with more links to it than this says little about who belongs together */
   int32_t result = ER_NO_MEMORY;
-  if (!count) return ER_OK;
-  if (count > INT32_MAX) return ER_TOO_LARGE;
+  if (!count || count > INT32_MAX) return count ? ER_NO_MEMORY : ER_OK; /* no list of 32 bits holds more */
   uint64_t *starts = calloc(count + 1, 8);
   buckets b = {calloc(count, 4), malloc(4 * (size_t)count), malloc(4 * (size_t)count), malloc(4 * (TOP_SCORE + 1)),
                calloc(count, 1), 0};

@@ -10,6 +10,8 @@ import ctypes
 import struct
 import sys
 import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from ctypes import POINTER, Structure, byref, c_char_p, c_float, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
 from functools import lru_cache
@@ -28,8 +30,8 @@ if TYPE_CHECKING:
 
 LIBRARY_FILE = Path(__file__).with_name("_kernel" + (".dylib" if sys.platform == "darwin" else ".so"))
 _ELF_HEADER = struct.Struct("<40xQ10xHH2x")  # where the table of sections starts, bytes and number of its rows
-_ABI_VERSION = 2
-_NO_MEMORY, _BAD_LINK, _BAD_ROW, _READ_FAILED = -1, -2, -3, -4
+_ABI_VERSION = 3
+_BAD_LINK, _BAD_ROW, _READ_FAILED = -2, -3, -4  # what else is below zero: no memory
 _WALKS: dict[Walk, int] = {"bits": 1, "nibbles": 4}
 
 
@@ -37,7 +39,6 @@ class _RowsStruct(Structure):
     _fields_ = (
         ("base", c_void_p),
         ("offset", c_uint64),
-        ("row_count", c_uint64),
         ("reciprocal", c_uint64),
         ("row_bytes", c_uint32),
         ("rows_per_group", c_uint32),
@@ -160,9 +161,9 @@ def _declare(library: ctypes.CDLL) -> None:
         "er_finish": (c_int32, (segment, scratch, c_uint64, c_uint64, c_float, *found)),
         "er_search": (
             c_int32,
-            (segment, scratch, c_void_p, *[c_uint64] * 4, c_float, *[c_void_p] * 5),
+            (segment, scratch, c_void_p, *[c_uint64] * 4, c_float, *[c_void_p] * 4),
         ),
-        "er_estimate_rows": (c_int32, (segment, scratch, c_void_p, c_uint64, c_void_p, c_uint64)),
+        "er_compare_rows": (c_int32, (segment, scratch, c_void_p, c_uint64)),
         "er_score_rows": (c_int32, (segment, scratch, c_void_p, c_void_p, c_uint64, c_uint64, *found)),
         "er_scan": (c_int32, (segment, scratch, c_void_p, c_uint64, c_void_p, *found)),
         "er_read_rows": (c_int32, (segment, scratch, c_void_p, c_uint64, c_void_p)),
@@ -201,22 +202,20 @@ class KernelSearcher:
     def walk(
         self, query: Vectors, effort: Effort, *, walk: Walk, excluded: NDArray[np.bool_] | None, room: Room | None
     ) -> Found:
-        struct, scratch = byref(self._structs[walk]), self._take()
-        flags = None if excluded is None else excluded.ctypes.data
-        try:
-            self._check(scratch, self._library.er_begin(struct, scratch.pointer, query.ctypes.data, effort.ef, flags))
-            if effort.exact:
-                self._library.er_set_exact(scratch.pointer)
-            room_bytes = -1 if room is None else room.first_bytes
-            while True:
-                self._library.er_set_room(scratch.pointer, room_bytes)
-                result = self._check(scratch, self._library.er_step(struct, scratch.pointer))
-                if not result or room is None:
-                    break
-                room_bytes = room.more_bytes()
+        struct = byref(self._structs[walk])
+        with self._scratch() as scratch:
+            self._begin(struct, scratch, query, effort, excluded)
+            self._in_slices(scratch, room, lambda: int(self._library.er_step(struct, scratch.pointer)))
             return self._finish(struct, scratch, effort)
-        finally:
-            self._idle.append(scratch)
+
+    def near_rows(self, query: Vectors, effort: Effort, *, walk: Walk, rows: Rows, room: Room | None) -> Found:
+        struct, chosen = byref(self._structs[walk]), rows.astype(np.uint32)
+        data, count = chosen.ctypes.data, len(chosen)
+        with self._scratch() as scratch:
+            self._begin(struct, scratch, query, effort, None)
+            compare = self._library.er_compare_rows
+            self._in_slices(scratch, room, lambda: int(compare(struct, scratch.pointer, data, count)))
+            return self._finish(struct, scratch, effort)
 
     def walk_many(
         self, queries: Vectors, effort: Effort, *, walk: Walk
@@ -225,70 +224,66 @@ class KernelSearcher:
 
         Ids beyond what was found are -1.
         """
-        scratch, count = self._take(), len(queries)
+        count = len(queries)
         labels = np.full((count, effort.limit), -1, dtype=np.int64)
         similarities = np.full((count, effort.limit), -1, dtype=np.float32)
         found, least = np.zeros(count, dtype=np.uint64), np.empty(count, dtype=np.float32)
-        try:
+        with self._scratch() as scratch:
             result = self._library.er_search(
                 byref(self._structs[walk]), scratch.pointer, queries.ctypes.data, count, effort.limit, effort.ef,
-                effort.rescore, effort.margin, None, labels.ctypes.data, similarities.ctypes.data, found.ctypes.data,
+                effort.rescore, effort.margin, labels.ctypes.data, similarities.ctypes.data, found.ctypes.data,
                 least.ctypes.data,
             )  # fmt: skip
             self._check(scratch, result)
-        finally:
-            self._idle.append(scratch)
         return labels, similarities, least
 
-    def near_rows(self, query: Vectors, effort: Effort, *, walk: Walk, rows: Rows) -> Found:
-        struct, scratch, chosen = byref(self._structs[walk]), self._take(), rows.astype(np.uint32)
-        try:
-            result = self._library.er_estimate_rows(
-                struct, scratch.pointer, query.ctypes.data, effort.ef, chosen.ctypes.data, len(chosen)
-            )
-            self._check(scratch, result)
-            return self._finish(struct, scratch, effort)
-        finally:
-            self._idle.append(scratch)
-
     def score_rows(self, query: Vectors, *, limit: int, rows: Rows) -> Found:
-        scratch, chosen = self._take(), rows.astype(np.uint32)
+        chosen = rows.astype(np.uint32)
         labels, similarities, found = _empty(min(limit, len(chosen)))
-        try:
+        with self._scratch() as scratch:
             result = self._library.er_score_rows(
                 byref(self._structs["bits"]), scratch.pointer, query.ctypes.data, chosen.ctypes.data, len(chosen),
                 len(labels), labels.ctypes.data, similarities.ctypes.data, byref(found),
             )  # fmt: skip
             self._check(scratch, result)
-        finally:
-            self._idle.append(scratch)
         return Found(labels[: found.value], similarities[: found.value])
 
     def scan(self, query: Vectors, *, limit: int, excluded: NDArray[np.bool_] | None) -> Found:
-        scratch = self._take()
         labels, similarities, found = _empty(min(limit, self._view.header.row_count))
-        flags = None if excluded is None else excluded.ctypes.data
-        try:
+        with self._scratch() as scratch:
             result = self._library.er_scan(
-                byref(self._structs["bits"]), scratch.pointer, query.ctypes.data, len(labels), flags,
+                byref(self._structs["bits"]), scratch.pointer, query.ctypes.data, len(labels), _address(excluded),
                 labels.ctypes.data, similarities.ctypes.data, byref(found),
             )  # fmt: skip
             self._check(scratch, result)
-        finally:
-            self._idle.append(scratch)
         return Found(labels[: found.value], similarities[: found.value])
 
     def read_rows(self, rows: Rows) -> NDArray[np.uint8]:
-        scratch, chosen = self._take(), rows.astype(np.uint32)
+        chosen = rows.astype(np.uint32)
         out = np.empty((len(chosen), self._row_bytes), dtype=np.uint8)
-        try:
+        with self._scratch() as scratch:
             result = self._library.er_read_rows(
                 byref(self._structs["bits"]), scratch.pointer, chosen.ctypes.data, len(chosen), out.ctypes.data
             )
             self._check(scratch, result)
-        finally:
-            self._idle.append(scratch)
         return out
+
+    def _begin(
+        self, struct: Any, scratch: _Scratch, query: Vectors, effort: Effort, excluded: NDArray[np.bool_] | None
+    ) -> None:
+        flags = _address(excluded)
+        self._check(scratch, self._library.er_begin(struct, scratch.pointer, query.ctypes.data, effort.ef, flags))
+        if effort.exact:
+            self._library.er_set_exact(scratch.pointer)
+
+    def _in_slices(self, scratch: _Scratch, room: Room | None, step: Callable[[], int]) -> None:
+        """Steps until it is done; without a bound on what may become resident, that is once."""
+        room_bytes = -1 if room is None else room.first_bytes
+        while True:
+            self._library.er_set_room(scratch.pointer, room_bytes)
+            if not self._check(scratch, step()) or room is None:
+                return
+            room_bytes = room.more_bytes()
 
     def _finish(self, struct: Any, scratch: _Scratch, effort: Effort) -> Found:
         labels, similarities, found = _empty(effort.limit)
@@ -300,11 +295,16 @@ class KernelSearcher:
         least = self._library.er_least(scratch.pointer)
         return Found(labels[: found.value], similarities[: found.value], least)
 
-    def _take(self) -> _Scratch:
+    @contextmanager
+    def _scratch(self) -> Iterator[_Scratch]:
         try:
-            return self._idle.pop()
+            scratch = self._idle.pop()
         except IndexError:
-            return _Scratch(self._library)
+            scratch = _Scratch(self._library)
+        try:
+            yield scratch
+        finally:
+            self._idle.append(scratch)
 
     def _check(self, scratch: _Scratch, result: int) -> int:
         """Raises LibraryDamaged naming file and block, or MemoryError; other results pass."""
@@ -350,7 +350,6 @@ class KernelSearcher:
         return _RowsStruct(
             base=self._address + section.offset,
             offset=section.offset,
-            row_count=section.row_count,
             reciprocal=0 if section.rows_per_group == 1 else (2**64 - 1) // section.rows_per_group + 1,
             row_bytes=section.row_bytes,
             rows_per_group=section.rows_per_group,
@@ -358,6 +357,10 @@ class KernelSearcher:
             block_shift=header.block_bytes.bit_length() - 1,
             hits=self._view.hits.ctypes.data + 8 * header.blocks_of(section).start,
         )
+
+
+def _address(flags: NDArray[np.bool_] | None) -> int | None:
+    return None if flags is None else flags.ctypes.data
 
 
 def _empty(limit: int) -> tuple[Rows, NDArray[np.float32], c_uint64]:

@@ -60,10 +60,12 @@ class ReferenceSearcher:
         found = self._rescored(query, *pool.live(), effort)
         return Found(found.labels, found.similarities, pool.least)
 
-    def near_rows(self, query: Vectors, effort: Effort, *, walk: Walk, rows: Rows) -> Found:
-        similarities = _Estimates(self, query, walk, _Budget(self._view, None)).of(rows)
+    def near_rows(self, query: Vectors, effort: Effort, *, walk: Walk, rows: Rows, room: Room | None) -> Found:
+        similarities = _Estimates(self, query, walk, _Budget(self._view, room)).of(rows)
         best = np.lexsort((rows, -similarities))[: effort.ef]
-        return self._rescored(query, rows[best], similarities[best], effort)
+        found = self._rescored(query, rows[best], similarities[best], effort)
+        least = float(similarities[best[-1]]) if len(best) == effort.ef else -np.inf
+        return Found(found.labels, found.similarities, least)
 
     def score_rows(self, query: Vectors, *, limit: int, rows: Rows) -> Found:
         return self._best(query, self.read_rows(rows), limit)

@@ -46,8 +46,8 @@ _VERIFY_BYTES = 2**20  # read at a time, so that verifying takes no memory to sp
 def widened(ef_search: int, row_count: int) -> int:
     """Rows to keep in a walk over a segment of ``row_count`` rows, for ``ef_search`` in one of FLAT_ROWS.
 
-    A large graph needs a wider walk for the same recall; with the square root of its size, twenty segments
-    find no more than the one that they are merged into (bench/results/index_scenarios-*.json).
+    A large graph needs a wider walk for the same recall; with the square root of its size, the one that twenty
+    segments are merged into finds what they did to half a percent (bench/results/index_compact-*.json).
     """
     return int(ef_search * max(1.0, row_count / FLAT_ROWS) ** 0.5)
 
@@ -80,6 +80,7 @@ class Segment:
             raise
         self._spans = layout.block_spans(self.header)
         self._verified = np.zeros(len(self._spans), dtype=np.bool_)
+        self._entered: set[Walk] = set()  # walks all of whose blocks are verified
         levels = self.header.section(SectionKind.LEVELS)
         pinned = self.header.blocks_of(levels) if levels else range(0)
         self.blocks = BlockMap(mapping, self._spans, pinned=pinned, descriptor=self._descriptor)
@@ -132,7 +133,7 @@ class Segment:
         if self._searcher is None:
             return self._scan_old(query, limit=limit, excluded=excluded)
         if not self.header.has_graph:
-            if self._enter(self._hot["bits"]) is not None:  # does not fit: the same, without the mapping
+            if self._enter("bits") is not None:  # does not fit: the same, without the mapping
                 return self._searcher.score_rows(query, limit=limit, rows=_chosen(self.row_count, excluded))
             found = self._searcher.scan(query, limit=limit, excluded=excluded)
             self._residency.settle()
@@ -140,16 +141,23 @@ class Segment:
         if live < self._flat_rows or limit >= live:
             return self._searcher.score_rows(query, limit=limit, rows=_chosen(self.row_count, excluded))
         walk = self._walk
-        room = self._enter(self._hot[walk])
+        room = self._enter(walk)
         effort = self._effort(limit, ef_search, walk)
-        if live * _SPARSE <= self.row_count and room is None:
-            return self._searcher.near_rows(query, effort, walk=walk, rows=_chosen(self.row_count, excluded))
-        found = self._searcher.walk(query, effort, walk=walk, excluded=excluded, room=room)
+        rows = _chosen(self.row_count, excluded) if live * _SPARSE <= self.row_count else None
+        if rows is not None:
+            found = self._searcher.near_rows(query, effort, walk=walk, rows=rows, room=room)
+        else:
+            found = self._searcher.walk(query, effort, walk=walk, excluded=excluded, room=room)
+        if room is not None:
+            self._residency.settle()
         least = np.array([found.least], dtype=np.float32)
-        if len(found.labels) == limit and self._blurred(found.similarities[-1:], least, effort, walk)[0]:
-            full = Effort(limit, max(ef_search, limit), limit, 0.0, exact=True)
-            again = None if room is None else Room(self._residency.settle(), self._residency.settle)
-            found = self._searcher.walk(query, full, walk=walk, excluded=excluded, room=again)
+        if len(found.labels) < limit or not self._blurred(found.similarities[-1:], least, effort, walk)[0]:
+            return found
+        if rows is not None:
+            return self._searcher.score_rows(query, limit=limit, rows=rows)
+        room = self._enter(walk)
+        full = Effort(limit, max(ef_search, limit), limit, 0.0, exact=True)
+        found = self._searcher.walk(query, full, walk=walk, excluded=excluded, room=room)
         if room is not None:
             self._residency.settle()
         return found
@@ -163,7 +171,7 @@ class Segment:
         many = self._is_walked and 0 < limit < self.row_count and self.row_count >= self._flat_rows
         if isinstance(self._searcher, KernelSearcher) and many:
             walk = self._walk
-            if self._enter(self._hot[walk]) is None:
+            if self._enter(walk) is None:
                 effort = self._effort(limit, ef_search, walk)
                 labels, similarities, least = self._searcher.walk_many(checked, effort, walk=walk)
                 full = labels[:, -1] >= 0
@@ -193,7 +201,7 @@ class Segment:
         """((n, dim) float32, (n,) chunk ids) of rows in range, copied out of the file. Raises LibraryDamaged."""
         if self._searcher is None:
             assert self._old is not None
-            self._enter(self._hot["bits"])
+            self._enter("bits")
             taken = self._old.vectors(rows), self._old.labels(rows)
             self._residency.settle()
             return taken
@@ -264,11 +272,12 @@ class Segment:
     def _hot_bytes(self, walk: Walk) -> int:
         return sum(self._spans[number][1] - self._spans[number][0] for number in self._hot[walk])
 
-    def _enter(self, blocks: tuple[int, ...]) -> Room | None:
-        """Verifies blocks and makes room for them; a Room if the walk is to be made in slices."""
-        if not self._verified[list(blocks)].all():
-            self._verify(blocks)
-        first = self._residency.admit(self.blocks, blocks)
+    def _enter(self, walk: Walk) -> Room | None:
+        """Verifies what a walk reads, the first time, and makes room for it; a Room if it is to be made in slices."""
+        if walk not in self._entered:
+            self._verify(self._hot[walk])
+            self._entered.add(walk)
+        first = self._residency.admit(self.blocks, self._hot[walk])
         return None if first is None else Room(first, self._residency.settle)
 
     def _verify(self, blocks: tuple[int, ...]) -> None:
@@ -339,7 +348,7 @@ class Segment:
         parts = []
         rows = _chosen(self.row_count, excluded)
         for start in range(0, len(rows), SCAN_ROWS):
-            self._enter(self._hot["bits"])
+            self._enter("bits")
             parts.append(self._old.score(query, limit=limit, rows=rows[start : start + SCAN_ROWS]))
             self._residency.settle()
         labels = np.concatenate([part.labels for part in parts])

@@ -82,7 +82,7 @@ class Searcher(Protocol):
         """By the graph. ``excluded`` rows are walked through and never found."""
         ...
 
-    def near_rows(self, query: Vectors, effort: Effort, *, walk: Walk, rows: Rows) -> Found:
+    def near_rows(self, query: Vectors, effort: Effort, *, walk: Walk, rows: Rows, room: Room | None) -> Found:
         """The best of some rows: their codes first, then the full vectors of the best."""
         ...
 

@@ -91,6 +91,23 @@ def test_the_budget_holds_inside_a_search_and_changes_no_answer(spread: Any, nam
     roomy.close()
 
 
+@pytest.mark.parametrize("name", ["reference", ""])
+def test_a_budget_changes_no_answer_under_a_sparse_filter_either(spread: Any, name: str) -> None:
+    """Few rows in question are compared one by one, in slices too: what is found may not depend on the memory."""
+    roomy = spread.open(name, walk="bits")
+    residency = Sampled(6_000_000)
+    tight = spread.open(name, walk="bits", residency=residency)
+    assert residency.is_short
+    excluded = np.random.default_rng(11).random(ROWS) < 0.965
+    assert 5_000 < np.count_nonzero(~excluded) < ROWS / 16
+    for query in questions(4):
+        answer = tight.search(query, limit=10, ef_search=20, excluded=excluded)
+        assert answer == roomy.search(query, limit=10, ef_search=20, excluded=excluded)
+    assert 0 < residency.most <= 6_000_000 + BLOCK_BYTES
+    tight.close()
+    roomy.close()
+
+
 def test_no_time_is_lost_where_everything_fits(spread: Any) -> None:
     residency = Sampled(10**9)
     segment = spread.open(residency=residency)

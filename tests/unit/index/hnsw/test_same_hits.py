@@ -118,7 +118,7 @@ def test_the_estimates_are_the_same_in_their_whole_order(shaped: Any, path_name:
                 found = [
                     set(
                         segment._searcher.near_rows(
-                            query, Effort(ROWS, ROWS, best, 0.0), walk=walk, rows=rows
+                            query, Effort(ROWS, ROWS, best, 0.0), walk=walk, rows=rows, room=None
                         ).labels.tolist()
                     )
                     for best in range(1, len(rows) + 1)

@@ -253,6 +253,12 @@ def test_near_duplicates_are_told_apart_though_the_codes_cannot(tmp_path: Path, 
     many, _ = segment.search_many(queries, limit=10, ef_search=40)
     one_by_one = [segment.search(query, limit=10, ef_search=40, excluded=None) for query in queries]
     assert many.tolist() == [[hit.chunk_id for hit in hits] for hits in one_by_one]
+    # Few rows in question are compared one by one, and by the codes are as hard to tell apart.
+    labels = segment.labels(np.arange(rows))  # rows lie in an order of their own
+    for query in queries[:10]:
+        hits = segment.search(query, limit=10, ef_search=40, excluded=labels % 16 != 8)
+        exact = np.argsort(np.where(np.arange(rows) % 16 == 8, -(vectors @ query), 2))[:10]
+        assert len({hit.chunk_id for hit in hits} & set(exact.tolist())) >= 9
     segment.close()
     assert found >= 0.9 * len(queries)
     assert right >= 0.8 * 10 * len(queries)
