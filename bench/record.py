@@ -19,6 +19,10 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 RESULTS = CHECKOUT / "bench" / "results"
 
 
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=CHECKOUT, check=True, capture_output=True, text=True).stdout.strip()
+
+
 def commit() -> str:
     """The commit that is measured, with "+changes" when the tree differs from it; "unknown" outside git."""
     try:
@@ -28,11 +32,15 @@ def commit() -> str:
         return "unknown"
 
 
+# Taken when the bench starts, and the tree with it: the checkout may move on before a long one is over.
+_STARTED_AT = commit()
+
+
 def record(
     name: str, figures: Mapping[str, Any], *, parameters: Mapping[str, Any] | None = None, file: Path | None = None
 ) -> Path:
     """Writes one result as JSON, to ``file`` or where results belong, and gives the path."""
-    measured = commit()
+    measured = _STARTED_AT
     target = file or RESULTS / f"{name}-{measured[:12]}.json"
     target.parent.mkdir(parents=True, exist_ok=True)
     value = {
@@ -46,7 +54,3 @@ def record(
     }
     target.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return target
-
-
-def _git(*arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=CHECKOUT, check=True, capture_output=True, text=True).stdout.strip()

@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent / "bench")]
 
 from faults import harness, replay  # noqa: E402
-from record import commit, record  # noqa: E402
+from record import record  # noqa: E402
 
 # Of the run after a kill, and around a failed sync, these tell the others apart least.
 _FEWER = ("lost", "names", "torn", "random")
@@ -104,7 +104,7 @@ def main() -> int:
     if reason := harness.why_not():
         sys.stderr.write(f"Nothing can be injected: {reason}.\n")
         return 2
-    began, commit_at_start = time.monotonic(), commit()  # the checkout may move on before the result is written
+    began = time.monotonic()
     memory = Path("/dev/shm")
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None))
@@ -144,7 +144,6 @@ def main() -> int:
         "seconds": round(time.monotonic() - began),
     }
     parameters = {
-        "commit_at_start": commit_at_start,
         "steps": run["steps"],
         "jobs": options.jobs,
         "every": options.every,

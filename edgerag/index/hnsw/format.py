@@ -12,6 +12,7 @@ without codes, is still read and searched; the next seal rewrites it.
 
 from __future__ import annotations
 
+import stat
 import struct
 import zlib
 from dataclasses import dataclass
@@ -232,6 +233,8 @@ def encode_header(header: Header) -> bytes:
 
 def is_outdated(path: Path) -> bool:
     """Whether a segment file is of a format before today's; False for one that cannot be read, which others tell."""
+    if not path.is_file():
+        return False
     try:
         with path.open("rb") as file:
             fixed = file.read(len(MAGIC) + 4)
@@ -246,6 +249,8 @@ def read_header(path: Path, *, identity: EmbedderIdentity) -> Header:
     Raises LibraryDamaged (not a segment, cut short, header damaged or contradicting itself),
     LibraryVersionUnknown and EmbedderMismatch (other model, other dimension); OSError passes.
     """
+    if not stat.S_ISREG(path.stat().st_mode):  # opening a named pipe would wait for its writer
+        raise damaged(path, "is not a segment file")
     with path.open("rb") as file:
         actual_bytes = file.seek(0, 2)
         file.seek(0)

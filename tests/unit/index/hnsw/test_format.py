@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import struct
 import zlib
 from collections.abc import Callable
@@ -175,6 +176,21 @@ def test_each_fault_has_its_own_error(segment_file: Path, material: Any) -> None
     for size in (0, 5, 50, 100, 4095):
         with pytest.raises(LibraryDamaged, match=f"{name} is cut short"):
             open_segment(after(lambda raw, size=size: raw.__delitem__(slice(size, None))), material)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
+def test_what_is_no_file_is_no_segment(tmp_path: Path, material: Any, kind: str) -> None:
+    """Opening a pipe would wait for its writer, for ever."""
+    path = tmp_path / "00000001.hnsw"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("/dev/zero")
+    with pytest.raises(LibraryDamaged, match="is not a segment file"):
+        open_segment(path, material)
+    assert not layout.is_outdated(path)
 
 
 def test_a_header_that_contradicts_itself_is_refused_under_a_right_checksum(segment_file: Path, material: Any) -> None:
