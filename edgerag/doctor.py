@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING
 
 from edgerag.config import MemorySettings, ModelSettings, Share
 from edgerag.errors import EdgeragError
+from edgerag.machine.bandwidth import measure_bandwidth
+from edgerag.machine.caches import describe_caches, read_caches
 from edgerag.machine.cpu import read_processor
+from edgerag.machine.kernel_files import name_cpus
+from edgerag.machine.limits import read_limits
 from edgerag.machine.memory import available_bytes, total_bytes
-from edgerag.machine.topology import read_topology
+from edgerag.machine.nodes import NumaNode
+from edgerag.machine.plan import CorePlan, plan_cores
+from edgerag.machine.topology import Topology, read_topology
 from edgerag.types import Finding, LibraryStatus
 
 if TYPE_CHECKING:
@@ -17,23 +23,27 @@ if TYPE_CHECKING:
 
 # The smallest default setup (models, contexts, index budget) stays under this.
 _COMFORTABLE_BYTES = 1_000_000_000
+_BANDWIDTH_S = 0.2  # hardly felt; half of it fills the buffer
 
 
-def machine_findings(threads: int) -> list[Finding]:
-    """``threads`` is the setting; 0 leaves the number to the plan."""
+def machine_findings(threads: int, *, model_bytes: int = 0) -> list[Finding]:
+    """What this machine is and how it will be used, bandwidth of the memory included (measured in a fifth of a second).
+
+    ``threads`` is the setting; 0 leaves the number to the plan. ``model_bytes``: the chat model; 0: not known.
+    """
     processor = read_processor()
     topology = read_topology()
     free, total = available_bytes(), total_bytes()
-    quota = "" if topology.quota_cores is None else f", quota of {topology.quota_cores:.1f} cores"
+    plan = plan_cores(topology, threads=threads, model_bytes=model_bytes)
     findings = [
         Finding("cpu", "ok", f"{processor.model} ({processor.architecture}): {', '.join(processor.features) or '-'}"),
-        Finding(
-            "cores",
-            "ok",
-            f"{topology.core_count} physical, {topology.logical_count} logical{quota}; "
-            f"{threads or topology.thread_count} threads are used",
-        ),
+        Finding("cores", "ok", _cores_line(topology)),
+        *(Finding("cores", "info", note) for note in topology.notes),
     ]
+    caches = describe_caches(read_caches(topology.cpus))
+    findings.append(Finding("caches", "ok", caches) if caches else Finding("caches", "info", "not told by this system"))
+    if len(topology.nodes) > 1:
+        findings += [Finding("NUMA", "ok", _node_line(node, topology.nodes)) for node in topology.nodes]
     if free < _COMFORTABLE_BYTES:
         findings.append(
             Finding(
@@ -45,11 +55,61 @@ def machine_findings(threads: int) -> list[Finding]:
         )
     else:
         findings.append(Finding("memory", "ok", f"{free / 1e9:.1f} GB free of {total / 1e9:.1f} GB"))
+    findings.append(_bandwidth_finding(plan))
+    findings += read_limits(topology.cpus)
+    findings.append(Finding("plan", "ok", _plan_line(plan)))
+    findings += [Finding("plan", "info", reason) for reason in plan.reasons]
     if "AVX2" not in processor.features and processor.architecture == "x86_64":
         findings.append(
             Finding("cpu speed", "warning", "No AVX2: answers will be slow.", "Use the smallest models you can.")
         )
     return findings
+
+
+def _cores_line(topology: Topology) -> str:
+    parts = [f"{topology.core_count} physical, {topology.logical_count} logical"]
+    if topology.slow_cores:
+        parts.append(f"{len(topology.fast_cores)} performance and {len(topology.slow_cores)} efficiency cores")
+    if topology.has_cpuset:
+        parts.append(f"the control group allows {name_cpus(topology.cpus)}")
+    if topology.quota_cores is not None:
+        parts.append(f"quota of {topology.quota_cores:.1f} cores")
+    return ", ".join(parts)
+
+
+def _node_line(node: NumaNode, nodes: tuple[NumaNode, ...]) -> str:
+    line = f"node {node.number}: {name_cpus(node.cpus)}, {node.memory_bytes / 1e9:.1f} GB"
+    if len(node.distances) != len(nodes):
+        return line
+    others = zip(nodes, node.distances, strict=True)
+    return line + "".join(
+        f", {distance / 10:.1f}x as far to node {other.number}" for other, distance in others if other is not node
+    )
+
+
+def _plan_line(plan: CorePlan) -> str:
+    def threads(cpus: tuple[int, ...]) -> str:
+        count = f"{len(cpus)} thread{'s' if len(cpus) > 1 else ''}"
+        return f"{count} on {name_cpus(cpus)}" if plan.pinned else count
+
+    beside = f"retrieval beside it with {threads(plan.retrieval_cpus)}"
+    retrieval = "retrieval shares them" if plan.shares else beside
+    return f"prefill with {threads(plan.prefill_cpus)}, decoding with {threads(plan.decode_cpus)}, {retrieval}"
+
+
+def _bandwidth_finding(plan: CorePlan) -> Finding:
+    cpus = plan.decode_cpus
+    report = measure_bandwidth([len(cpus)], cpus=cpus if plan.pinned else (), seconds=_BANDWIDTH_S)
+    best = report.best
+    if best is None:
+        return Finding("bandwidth", "info", report.method)
+    gigabytes = best.bytes_per_s / 1e9
+    return Finding(
+        "bandwidth",
+        "ok",
+        f"{gigabytes:.0f} GB/s of memory for {best.threads} thread{'s' if best.threads > 1 else ''}: "
+        f"a model of 1 GB decodes about {gigabytes:.0f} tokens/s at best ({report.method})",
+    )
 
 
 def engine_findings() -> list[Finding]:

@@ -1,4 +1,4 @@
-"""The control groups this process is in, and what they allow of memory.
+"""The control groups this process is in, and what they allow of memory. (Of CPU time: quota.py.)
 
 Version 1 (one hierarchy per resource) and version 2 (one for all), nested groups included: a limit anywhere
 above binds too, so the tightest counts. A container may show only part of the tree; what is shown is read.
@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+
+from edgerag.machine.kernel_files import parse_number
 
 # Version 1 writes "no limit" as the largest page-rounded 63-bit number.
 _UNLIMITED_BYTES = 2**62
@@ -34,10 +36,15 @@ def memory_folders(system: Path = Path("/")) -> list[Path]:
 
     Those of version 2 before those of version 1; empty where there are none.
     """
+    return group_folders("memory", system)
+
+
+def group_folders(resource: str, system: Path = Path("/")) -> list[Path]:
+    """As :func:`memory_folders`, of the groups that limit ``resource``: "memory", "cpu" or "cpuset"."""
     membership = parse_membership(_text(system / "proc/self/cgroup"))
     mounts = parse_mounts(_text(system / "proc/self/mountinfo"))
     folders = []
-    for controller in ("", "memory"):
+    for controller in ("", resource):  # version 2 has one tree for all
         if controller in membership and controller in mounts:
             root, mount_point = mounts[controller]
             folders += list(_upwards(system / mount_point.lstrip("/"), membership[controller], root))
@@ -68,8 +75,8 @@ def read_memory(folder: Path) -> GroupMemory | None:
 
 def parse_bytes(text: str) -> int | None:
     """The number in a limit or usage file; None: unlimited, or no such file."""
-    text = text.strip()
-    return int(text) if text.isdigit() and int(text) < _UNLIMITED_BYTES else None  # "max" is no number
+    number = parse_number(text)  # "max" is none
+    return number if number is not None and 0 <= number < _UNLIMITED_BYTES else None
 
 
 def parse_membership(text: str) -> dict[str, str]:
@@ -104,8 +111,9 @@ def reclaimable_bytes(stat: str) -> int:
     values: dict[str, int] = {}
     for line in stat.splitlines():
         name, _, value = line.partition(" ")
-        if value.isdigit():
-            values[name] = int(value)
+        number = parse_number(value)
+        if number is not None and number >= 0:
+            values[name] = number
 
     def value_of(*names: str) -> int:
         return next((values[name] for name in names if name in values), 0)
@@ -133,5 +141,5 @@ def _upwards(mount_point: Path, path: str, root: str) -> Iterator[Path]:
 def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8", errors="replace")
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a path with a zero byte, out of a damaged mount table
         return ""  # no such interface on this system

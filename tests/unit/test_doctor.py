@@ -1,0 +1,78 @@
+"""What the doctor says of machines, as the user reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from unit.machine import fixtures
+
+from edgerag import doctor
+from edgerag.machine.caches import read_caches
+from edgerag.machine.limits import read_limits
+from edgerag.machine.topology import read_topology
+from edgerag.types import Finding
+
+
+def findings_on(
+    monkeypatch: pytest.MonkeyPatch, system: Path, *, threads: int = 0, model_bytes: int = 0
+) -> dict[str, list[Finding]]:
+    """The findings by name, as they would be on the machine of the tree ``system``."""
+    topology = replace(read_topology(system), can_pin=True)
+    monkeypatch.setattr(doctor, "read_topology", lambda: topology)
+    monkeypatch.setattr(doctor, "read_caches", lambda cpus: read_caches(cpus, system))
+    monkeypatch.setattr(doctor, "read_limits", lambda cpus: read_limits(cpus, system))
+    found: dict[str, list[Finding]] = {}
+    for finding in doctor.machine_findings(threads, model_bytes=model_bytes):
+        found.setdefault(finding.name, []).append(finding)
+    return found
+
+
+def test_a_hybrid_laptop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = findings_on(monkeypatch, fixtures.hybrid_laptop(tmp_path))
+    assert found["cores"][0].message == "12 physical, 16 logical, 4 performance and 8 efficiency cores"
+    assert "L3 18 MiB (CPUs 0-15)" in found["caches"][0].message
+    assert "NUMA" not in found, "one node: nothing to say"
+    plan, *why = found["plan"]
+    assert plan.message == (
+        "prefill with 4 threads on CPUs 0,2,4,6, decoding with 4 threads on CPUs 0,2,4,6, "
+        "retrieval beside it with 8 threads on CPUs 8-15"
+    )
+    assert any("efficiency cores" in finding.message for finding in why)
+    assert "GB/s" in found["bandwidth"][0].message
+
+
+def test_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = findings_on(monkeypatch, fixtures.dual_socket_server(tmp_path), model_bytes=10**9)
+    assert [finding.message for finding in found["NUMA"]] == [
+        "node 0: CPUs 0-15,32-47, 68.7 GB, 2.1x as far to node 1",
+        "node 1: CPUs 16-31,48-63, 68.7 GB, 2.1x as far to node 0",
+    ]
+    assert any("NUMA node 0" in finding.message for finding in found["plan"])
+
+
+def test_a_container_with_a_quota_names_no_cpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = findings_on(monkeypatch, fixtures.container(tmp_path))
+    assert found["cores"][0].message == "8 physical, 8 logical, quota of 1.5 cores"
+    assert found["plan"][0].message == "prefill with 1 thread, decoding with 1 thread, retrieval shares them"
+
+
+def test_a_cpuset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = findings_on(monkeypatch, fixtures.cpuset_of_two(tmp_path))
+    assert "the control group allows CPUs 2-3" in found["cores"][0].message
+
+
+@pytest.mark.parametrize("machine", [fixtures.bare_virtual_machine, fixtures.offline_cpus, fixtures.raspberry_pi_5])
+def test_what_is_not_told_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Callable[[Path], Path]
+) -> None:
+    found = findings_on(monkeypatch, machine(tmp_path), threads=1)
+    assert all(finding.severity in ("ok", "info") for name in ("cores", "plan", "limits") for finding in found[name])
+    assert "machine.threads asks for 1." in [finding.message for finding in found["plan"]]
+
+
+def test_this_machine() -> None:
+    names = {finding.name for finding in doctor.machine_findings(0)}
+    assert {"cpu", "cores", "caches", "memory", "bandwidth", "limits", "plan"} <= names
