@@ -17,6 +17,7 @@ from typing import Any
 from edgerag.errors import UsageError
 from edgerag.index import analyze, catalogue
 from edgerag.index.documents import read_text
+from edgerag.index.kv_names import chunk_name, document_hash
 from edgerag.index.store import stored_json
 from edgerag.types import Chunk, ParsedDocument, StoredChunk
 
@@ -25,12 +26,20 @@ _BATCH = 500
 
 _SELECT = """
     SELECT c.id, c.document_id, d.path, d.title, d.media_type, c.ordinal, c.start, c."end", c.heading_path,
-        c.page_first, c.page_last, c.line_first, c.line_last, c.token_count, c.context
+        c.page_first, c.page_last, c.line_first, c.line_last, c.token_count, c.context,
+        c.kv_version
     FROM chunks c JOIN documents d ON d.id = c.document_id
 """
 
 
-def write_chunks(db: sqlite3.Connection, document_id: int, parsed: ParsedDocument, chunks: Sequence[Chunk]) -> None:
+def write_chunks(
+    db: sqlite3.Connection,
+    document_id: int,
+    parsed: ParsedDocument,
+    chunks: Sequence[Chunk],
+    *,
+    kv_versions: Sequence[int],
+) -> None:
     """Makes ``chunks`` the chunks of the document. One whose embedding text was there keeps id and vector.
 
     Raises UsageError if a chunk is not the text at its offsets.
@@ -46,9 +55,10 @@ def write_chunks(db: sqlite3.Connection, document_id: int, parsed: ParsedDocumen
     )
     for chunk_id, key in rows:
         known[key].append(chunk_id)
-    kept = [known[key].pop() if known[key] else None for key in map(_embedding_key, chunks)]
+    keys = [embedding_key(chunk) for chunk in chunks]
+    kept = [known[key].pop() if known[key] else None for key in keys]
     remove_chunks(db, [chunk_id for ids in known.values() for chunk_id in ids])
-    for chunk, old_id in zip(chunks, kept, strict=True):
+    for chunk, key, old_id, kv_version in zip(chunks, keys, kept, kv_versions, strict=True):
         values = (
             chunk.ordinal,
             chunk.start,
@@ -60,20 +70,21 @@ def write_chunks(db: sqlite3.Connection, document_id: int, parsed: ParsedDocumen
             chunk.line_last,
             chunk.token_count,
             json.dumps(chunk.context),  # JSON because a title may hold what is not valid UTF-8
+            kv_version,
         )
         if old_id is None:
             cursor = db.execute(
                 'INSERT INTO chunks (ordinal, start, "end", heading_path, page_first, page_last, line_first,'
-                " line_last, token_count, context, document_id, embedding_key, state)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
-                (*values, document_id, _embedding_key(chunk)),
+                " line_last, token_count, context, kv_version, document_id, embedding_key, state)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
+                (*values, document_id, key),
             )
             chunk_id = int(cursor.lastrowid or 0)
         else:
             chunk_id = old_id
             db.execute(
                 'UPDATE chunks SET ordinal = ?, start = ?, "end" = ?, heading_path = ?, page_first = ?, page_last = ?,'
-                " line_first = ?, line_last = ?, token_count = ?, context = ? WHERE id = ?",
+                " line_first = ?, line_last = ?, token_count = ?, context = ?, kv_version = ? WHERE id = ?",
                 (*values, chunk_id),
             )
             db.execute("DELETE FROM chunk_words WHERE rowid = ?", (chunk_id,))
@@ -88,7 +99,8 @@ def write_chunks(db: sqlite3.Connection, document_id: int, parsed: ParsedDocumen
         )
 
 
-def _embedding_key(chunk: Chunk) -> bytes:
+def embedding_key(chunk: Chunk) -> bytes:
+    """Agrees where the text that is embedded does."""
     return hashlib.sha256(chunk.embedding_text.encode("utf-8", "surrogatepass")).digest()[:16]
 
 
@@ -125,7 +137,7 @@ def pending_chunks(db: sqlite3.Connection, limit: int) -> list[StoredChunk]:
 
 def _stored_chunk(db: sqlite3.Connection, row: tuple[Any, ...]) -> StoredChunk:
     document_id, start, end = row[1], row[6], row[7]
-    page_first, page_last, line_first, line_last, token_count, context = row[9:]
+    page_first, page_last, line_first, line_last, token_count, context, kv_version = row[9:]
     chunk = Chunk(
         ordinal=row[5],
         start=start,
@@ -139,7 +151,15 @@ def _stored_chunk(db: sqlite3.Connection, row: tuple[Any, ...]) -> StoredChunk:
         token_count=token_count,
         context=stored_json(context, str),
     )
-    return StoredChunk(row[0], document_id, path=row[2], title=row[3], media_type=row[4], chunk=chunk)
+    return StoredChunk(
+        row[0],
+        document_id,
+        path=row[2],
+        title=row[3],
+        media_type=row[4],
+        chunk=chunk,
+        kv_key=chunk_name(document_hash(row[2]), chunk.ordinal, kv_version),
+    )
 
 
 def chunk_count(db: sqlite3.Connection) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from edgerag.errors import RESTORE_LIBRARY, EdgeragError
-from edgerag.index import catalogue, chunks, documents
+from edgerag.index import catalogue, chunks, documents, kv_keys
 from edgerag.index.catalogue import SegmentEntry
 from edgerag.index.hnsw import format as layout
 from edgerag.index.hnsw.residency import Residency
@@ -102,6 +102,7 @@ def _verify_counts(store: Store, identity: EmbedderIdentity) -> list[str]:
             faults.append(f"{count} chunks but {words} rows of words")
         if stray := catalogue.stray_states(db):
             faults.append(f"{stray} chunks without the vector that they should have")
+        kv_keys.check(db)  # raises LibraryDamaged for a row that nobody wrote
         catalogue.segments(db)  # raises LibraryDamaged if its rows are not what is written there
         for ids, vectors in catalogue.unsealed_vectors(db, dimension=identity.dimension):  # and so does this
             if len(bad := ids[~np.isfinite(vectors).all(axis=1)]):

@@ -17,13 +17,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
 from edgerag.errors import LibraryMissing
-from edgerag.index import analyze, catalogue, documents, filters, health, keywords, nearest
+from edgerag.index import analyze, catalogue, documents, filters, health, keywords, kv_keys, nearest
 from edgerag.index import chunks as chunk_rows
 from edgerag.index import tags as document_tags
 from edgerag.index.construction import Workshop
 from edgerag.index.documents import Failure, FileFacts
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.identity import check_identity, read_identity, write_identity
+from edgerag.index.kv_news import KvNews
 from edgerag.index.lock import WriterLock
 from edgerag.index.nearest import checked_vectors
 from edgerag.index.sealing import Sealer
@@ -43,6 +44,8 @@ from edgerag.types import (
     EmbedderIdentity,
     Filter,
     Finding,
+    KvChanges,
+    KvSink,
     LegHit,
     LibraryStatus,
     MergeProgress,
@@ -65,10 +68,12 @@ def open_library(
     residency: Residency,
     identity: EmbedderIdentity | None = None,
     seal_settings: SealSettings | None = None,
+    kv_sink: KvSink | None = None,
 ) -> Library:
     """Opens the library in ``folder``; write mode makes it if it is missing (``identity`` is needed then).
 
-    ``residency`` bounds the memory of all libraries that it is given to, together.
+    ``residency`` bounds the memory of all libraries that it is given to, together. ``kv_sink`` is told
+    which of the model's states are out of date: here what an earlier process left, and after each commit.
 
     Raises LibraryMissing, LibraryBusy, LibraryDamaged, LibraryVersionUnknown, EmbedderMismatch, StorageFull,
     LibraryError where a new one would lie around a ``segments`` folder of the user's own.
@@ -98,7 +103,13 @@ def open_library(
                 (folder / FOLDER_NAME).mkdir(exist_ok=True)
             delete_unlisted(folder / FOLDER_NAME, store)
         library = Library(
-            folder, store, stored, lock=lock, residency=residency, seal_settings=seal_settings or SealSettings()
+            folder,
+            store,
+            stored,
+            lock=lock,
+            residency=residency,
+            seal_settings=seal_settings or SealSettings(),
+            kv_news=KvNews(store, kv_sink),
         )
         stack.pop_all()
         return library
@@ -120,12 +131,14 @@ class Library:
         lock: WriterLock | None,
         residency: Residency,
         seal_settings: SealSettings,
+        kv_news: KvNews,
     ) -> None:
         self._folder = folder
         self._store = store
         self._identity = identity
         self._lock = lock
         self._seal_settings = seal_settings
+        self._kv_news = kv_news
         self.residency = residency
         self._segments = SegmentSet(
             folder, identity=identity, residency=self.residency, flat_rows=seal_settings.graph_rows
@@ -154,6 +167,7 @@ class Library:
             return
         self._closed = True
         self._segments.close()
+        self._kv_news.close()
         self._store.close()
         if self._lock is not None:
             self._lock.close()
@@ -197,9 +211,11 @@ class Library:
         once. ``tags`` are added to those that it has. A failure recorded for the path is forgotten.
         """
         facts = FileFacts(path, root, content_sha256, size_bytes, mtime_ns)
-        with self._store.writing() as db:
+        with self._kv_news.writing() as db:
+            before = kv_keys.earlier(db, path)
             document_id = documents.write_document(db, parsed, facts)
-            chunk_rows.write_chunks(db, document_id, parsed, chunks)
+            versions = kv_keys.replace(db, path, before, title=parsed.title, chunks=chunks)
+            chunk_rows.write_chunks(db, document_id, parsed, chunks, kv_versions=versions)
             documents.delete_failures(db, [path])
             _add_tags(db, [document_id], tags)
         return document_id
@@ -231,8 +247,9 @@ class Library:
     def remove_documents(self, document_ids: Sequence[int]) -> int:
         """Removes documents with all that belongs to them; returns how many there were."""
         removed = 0
-        with self._store.writing() as db:
+        with self._kv_news.writing() as db:
             for document_id in document_ids:
+                kv_keys.remove(db, document_id)
                 chunk_rows.remove_chunks(db, chunk_rows.chunk_ids_of(db, document_id))
                 removed += documents.delete_document(db, document_id)
         return removed
@@ -270,6 +287,11 @@ class Library:
         """The first of them, in id order."""
         with self._store.reading() as db:
             return chunk_rows.pending_chunks(db, limit)
+
+    def kv_changes(self, since: int = 0) -> KvChanges:
+        """Which of the model's states are out of date and were not settled, of the changes after number ``since``."""
+        with self._store.reading() as db:
+            return kv_keys.changes(db, since=since)
 
     # ------------------------------------------------------------ vectors
 

@@ -121,7 +121,26 @@ DROP TABLE failures;
 ALTER TABLE failures_2 RENAME TO failures;
 """
 
-STEPS: tuple[str, ...] = (_STEP_1, _STEP_2)
+# The names of the model's states: see kv_keys.py. What is there gets version 1 without being written anew.
+_STEP_3 = """
+ALTER TABLE chunks ADD COLUMN kv_version INTEGER NOT NULL DEFAULT 1;
+
+CREATE TABLE kv_retired (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    document TEXT NOT NULL UNIQUE,
+    version INTEGER NOT NULL
+);
+
+CREATE TABLE kv_outbox (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    document TEXT NOT NULL,
+    ordinal INTEGER,
+    version INTEGER,
+    CHECK ((ordinal IS NULL) = (version IS NULL))
+);
+"""
+
+STEPS: tuple[str, ...] = (_STEP_1, _STEP_2, _STEP_3)
 
 
 def version_of(connection: sqlite3.Connection) -> int:

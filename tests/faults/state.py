@@ -72,8 +72,8 @@ def _read(library: Library) -> State:
         "documents": documents,
         "tags": library.tags(),
         "failures": [failure.path for failure in library.failures()],
-        "chunks": [[c.id, c.path, c.chunk.ordinal, c.chunk.text] for c in stored],
-        "pending": [[c.id, c.path, c.chunk.ordinal, c.chunk.text] for c in pending],
+        "chunks": [[c.id, c.path, c.chunk.ordinal, c.chunk.text, c.kv_key] for c in stored],
+        "pending": [[c.id, c.path, c.chunk.ordinal, c.chunk.text, c.kv_key] for c in pending],
         "keywords": [
             [[hit.chunk_id, round(hit.score, 5)] for hit in library.search_keywords(word, limit=_ALL)]
             for word in _WORDS

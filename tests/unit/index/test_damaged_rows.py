@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -31,6 +32,12 @@ VALUES = {
     "chunks.segment_row": ("NULL", "'x'", "1e300", "-1"),
     "tombstones.segment_row": ("'x'", "1e300", "x'00'", "-1"),
     "vectors.vector": ("1.5", "'text'", "x'00'"),
+    "chunks.kv_version": ("0", "-1", "1.5", "'x'"),
+    "kv_retired.version": ("0", "1.5", "'x'"),
+    "kv_retired.document": ("'../../x'", "x'00'"),
+    "kv_outbox.document": ("'../../x'", "x'00'", "7"),
+    "kv_outbox.ordinal": ("-1", "'x'", "3"),
+    "kv_outbox.version": ("0", "'x'"),
 }
 
 
@@ -42,8 +49,10 @@ def uses(library: Library, material: Any) -> list[Callable[[], object]]:
         lambda: library.chunks([1, 2, 3]),
         library.status,
         library.blocks,
+        library.kv_changes,
     ]
-    return [*reads, library.compact, lambda: library.remove_documents([1])]
+    put = [partial(material.put, library, path, [f"changed{i}" for i in range(9)]) for path in ("/docs/a", "/docs/b")]
+    return [*reads, library.compact, *put, lambda: library.remove_documents([1])]
 
 
 @pytest.mark.parametrize(("column", "value"), [(column, value) for column in VALUES for value in VALUES[column]])
