@@ -21,7 +21,7 @@ _PHRASE = re.compile(r"\"([^\"\n]{3,200})\"|“([^”\n]{3,200})”|`([^`\n]{2,2
 def exact_strings(question: str) -> tuple[str, ...]:
     """The strings of the question that should stand in a chunk letter by letter, case folded."""
     phrases = ["".join(groups) for groups in _PHRASE.findall(question)]
-    identifiers = [found.group() for found in _CANDIDATE.finditer(question) if _is_identifier(found.group())]
+    identifiers = [found.group() for found in _CANDIDATE.finditer(question) if is_identifier(found.group())]
     return tuple(dict.fromkeys(string.casefold() for string in [*phrases, *identifiers]))
 
 
@@ -44,7 +44,8 @@ def exact_matches(strings: Iterable[str], chunks: Iterable[StoredChunk]) -> froz
     return frozenset(chunk_id for chunk_id, count in counts.items() if count == best) if best else frozenset()
 
 
-def _is_identifier(string: str) -> bool:
+def is_identifier(string: str) -> bool:
+    """Whether a string that has the form of an identifier is one, and no plain word or number."""
     has_digit = any(c.isdigit() for c in string)
     has_letter = any(c.isalpha() for c in string)
     if not has_letter:

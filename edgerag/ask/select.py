@@ -79,7 +79,7 @@ def quote_span(text: str, *, question: str) -> tuple[int, int]:
     spans = list(sentence_spans(text))
     if not spans:
         return (0, len(text))
-    spans = [span for span in spans if not _FURNITURE.fullmatch(text[slice(*span)].strip())] or spans
+    spans = [span for span in spans if not is_furniture(text[slice(*span)])] or spans
     wanted = set(content_words(question))
     covered = [wanted & set(content_words(text[start:end])) for start, end in spans]
     best = max(range(len(spans)), key=lambda i: (len(covered[i]), -i))
@@ -95,6 +95,11 @@ def quote_span(text: str, *, question: str) -> tuple[int, int]:
         at_space = text.rfind(" ", start, start + _QUOTE_CHARACTERS)
         end = at_space if at_space > start + _QUOTE_CHARACTERS // 2 else start + _QUOTE_CHARACTERS
     return (start, end)
+
+
+def is_furniture(text: str) -> bool:
+    """Whether ``text`` is a heading, a rule of a table or a link definition, which say nothing by themselves."""
+    return _FURNITURE.fullmatch(text.strip()) is not None
 
 
 def _shingles(text: str) -> frozenset[tuple[str, ...]]:

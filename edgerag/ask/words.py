@@ -13,12 +13,11 @@ from collections.abc import Iterator
 from edgerag.ask.language import FUNCTION_WORDS
 
 # Scripts that put no space between words; their text is compared by pairs of neighbouring characters.
-_UNSPACED = (
+UNSPACED = (
     r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
 )
-_TOKEN = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+(?:['’][^\W_{_UNSPACED}]+)*")
-_UNSPACED_RUN = re.compile(rf"[{_UNSPACED}]")
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_TOKEN = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:['’][^\W_{UNSPACED}]+)*")
+_UNSPACED_RUN = re.compile(rf"[{UNSPACED}]")
 # Truncation is the stemmer: for European languages five letters do about as well as a real one
 # (McNamee & Mayfield 2004, "Character N-Gram Tokenization for European Language Text Retrieval").
 _STEM_LETTERS = 5
@@ -32,10 +31,17 @@ _ABBREVIATIONS = frozenset(
     {"e.g", "i.e", "etc", "vs", "cf", "al", "dr", "mr", "mrs", "ms", "prof", "st", "nr", "fig", "eq", "vol", "pp", "ca"}
     | {"approx", "z.b", "d.h", "bzw", "u.a", "usw", "jr", "sr", "inc", "ltd"}
 )
+# German writes "12. Mai" and "im 19. Jahrhundert"; a sentence that ends in a number is followed by another word.
+_ORDINAL = re.compile(r"(?<![\w.,])\d{1,2}$")
+_AFTER_ORDINAL = re.compile(
+    r" (?:[a-zß-öø-ÿ]|Jahrhundert|Jh\b|Jan|Feb|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember)"
+)
 
 
 def fold(text: str) -> str:
     """``text`` without case and accents; full-width forms become ordinary ones."""
+    if text.isascii():
+        return text.lower()
     decomposed = unicodedata.normalize("NFKD", text.casefold())
     return "".join(character for character in decomposed if not unicodedata.combining(character))
 
@@ -57,11 +63,6 @@ def content_words(text: str) -> list[str]:
             folded = fold(token)
             found.append(folded if any(c.isdigit() for c in folded) else stem(folded))
     return found
-
-
-def numbers(text: str) -> set[str]:
-    """The numbers in a text, thousands separators removed."""
-    return {re.sub(r"[.,](?=\d{3}\b)", "", match) for match in _NUMBER.findall(unicodedata.normalize("NFKC", text))}
 
 
 def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
@@ -89,7 +90,12 @@ def ends_with_abbreviation(text: str) -> bool:
 
 
 def _is_abbreviation(text: str, start: int, end: int) -> bool:
-    return text[start:end] == "." and ends_with_abbreviation(text[max(0, start - 12) : start])
+    if text[start:end] != ".":
+        return False
+    before = text[max(0, start - 12) : start]
+    return ends_with_abbreviation(before) or (
+        _ORDINAL.search(before) is not None and _AFTER_ORDINAL.match(text, end) is not None
+    )
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int] | None:
