@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from edgerag.engine.llama import Context, Model
+from edgerag.engine.llama import Context, ContextSettings, Model
 from edgerag.engine.wordpiece import WordPiece
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ def piece_vectors(model: Path, *, threads: int) -> tuple[Vectors, list[str]]:
     """((vocabulary, dim) float32 unit rows, the vocabulary): each piece alone through a BERT model."""
     loaded = Model(model)
     context = Context(
-        loaded, context_tokens=_WINDOW_TOKENS, batch_tokens=_WINDOW_TOKENS, threads=threads, embeddings=True
+        loaded,
+        ContextSettings(context_tokens=_WINDOW_TOKENS, batch_tokens=_WINDOW_TOKENS, threads=threads, embeddings=True),
     )
     try:
         vocabulary = list(loaded.vocabulary())

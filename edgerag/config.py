@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from edgerag.errors import UsageError
-from edgerag.types import VectorType
+from edgerag.types import GenerationMode, KvMode, TuneMode, VectorType, WhenTight
 
 _ENVIRONMENT_PREFIX = "EDGERAG_"
 _LEAST_BUDGET = 1_000_000  # bytes; less is a unit forgotten, not a budget
@@ -88,6 +88,8 @@ class ModelSettings:
 @dataclass(frozen=True, slots=True)
 class MachineSettings:
     threads: int = _between(0, 1024, 0)  # 0: one per physical core that this process may use
+    # Whether the terminal UI measures what runs a model fastest here, while nobody asks anything.
+    tune: TuneMode = field(default="idle", metadata={"choices": get_args(TuneMode)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +117,23 @@ class RetrievalSettings:
 
 @dataclass(frozen=True, slots=True)
 class GenerationSettings:
-    context_tokens: int = _between(256, 1_048_576, 2048)
+    # "instant" loads no chat model: the best sentences of the documents are the whole answer.
+    mode: GenerationMode = field(default="model", metadata={"choices": get_args(GenerationMode)})
+    context_tokens: int = _between(256, 1_048_576, 4096)
+    # When that many do not fit into the free memory: a smaller context, or an error that says what would fit.
+    when_tight: WhenTight = field(default="shrink", metadata={"choices": get_args(WhenTight)})
     answer_tokens: int = _between(1, 65_536, 256)
-    temperature: float = _between(0, 2, 0.0)
-    top_p: float = _between(0, 1, 0.95)
-    repeat_penalty: float = _between(0.5, 3, 1.1)
+    # Where these are not set, the model's file decides, and where that says nothing, the engine (engine/sampling.py).
+    temperature: float | None = _between(0, 2, None)
+    top_k: int | None = field(default=None, metadata={"low": 0, "high": 1_000_000, "whole": True})
+    top_p: float | None = _between(0, 1, None)
+    min_p: float | None = _between(0, 1, None)
+    repeat_penalty: float | None = _between(0.5, 3, None)
     seed: int = _between(0, 2**32 - 1, 0)
+    kv: KvMode = field(default="auto", metadata={"choices": get_args(KvMode)})
+    # For computed passages: in memory while the program runs, and beside the library. 0 keeps none.
+    kv_memory: int = field(default=256_000_000, metadata={"size": True, "low": 0, "high": 2**60})
+    kv_disk: int = field(default=2_000_000_000, metadata={"size": True, "low": 0, "high": 2**60})
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +217,7 @@ def _checked(spec: dataclasses.Field[Any], default: Any, value: Any) -> Any:
     elif isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise ValueError(f"{value!r} is not a number")
     else:
-        whole = isinstance(default, int)
+        whole = isinstance(default, int) or spec.metadata.get("whole", False)
         try:
             converted = float(value)
         except OverflowError:

@@ -12,13 +12,13 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edgerag.config import LibrarySettings, Settings
-from edgerag.errors import EmbedderMismatch, LibraryMissing, LibraryOutdated, StorageFull, UsageError
+from edgerag.errors import EmbedderMismatch, LibraryMissing, LibraryOutdated, ModelError, StorageFull, UsageError
 from edgerag.locations import Locations, is_there, user_path
 from edgerag.supplier import Supplier
 from edgerag.types import (
@@ -31,6 +31,7 @@ from edgerag.types import (
     Finding,
     Generator,
     IngestEvent,
+    KvChanges,
     LibraryStatus,
     MergeProgress,
     MergeReport,
@@ -43,10 +44,14 @@ from edgerag.types import (
 
 if TYPE_CHECKING:
     from edgerag.engine.catalog import Catalog, CatalogEntry
+    from edgerag.engine.states.store import StateStore
+    from edgerag.engine.tuning.background import BackgroundTuning
+    from edgerag.engine.tuning.idle import IdleTuning
     from edgerag.index.hnsw.residency import Residency
     from edgerag.index.library import Library
     from edgerag.index.segments import SealSettings
 
+_STATES_FOLDER = "kv"  # in the folder of the library
 _NUMBER = re.compile(r"#[0-9]{1,18}")
 
 
@@ -77,6 +82,8 @@ class Session:
         self._embedder: Supplier[Embedder] = Supplier(embedder or self._open_embedder)
         self._generator: Supplier[Generator] = Supplier(generator or self._open_generator)
         self._residency: Supplier[Residency] = Supplier(self._make_residency)
+        self._states: Supplier[StateStore] = Supplier(self._make_states)
+        self._tunes = False
         self._asking = _Reader(self._open_reader)
         self._browsing = _Reader(self._open_reader)
 
@@ -98,9 +105,9 @@ class Session:
         from edgerag.ask.plan import read_question
 
         read_question(question)  # what is wrong with the question itself is said first
-        if self.settings.models.chat and self._own_models:
+        if self.settings.models.chat and self._own_models and self._has_model:
             self.catalog.find("chat", self.settings.models.chat)  # one asked for by name must be there
-        with self._asking.use() as library:
+        with self._tuning.at_work() if self._tunes else nullcontext(), self._asking.use() as library:
             self._check_embedder(library.identity)
             self.warm()
             yield from ask(
@@ -136,7 +143,8 @@ class Session:
     def warm(self) -> None:
         """Starts loading the models in the background."""
         self._embedder.start()
-        self._generator.start()
+        if self._has_model:
+            self._generator.start()
 
     # ------------------------------------------------------------ the library
 
@@ -162,6 +170,7 @@ class Session:
             residency=self._residency(),
             identity=self._embedder_identity(),
             seal_settings=self._seal_settings(),
+            kv_sink=self._keep_states_true,
         ) as library:
             yield from ingest(
                 paths,
@@ -273,6 +282,8 @@ class Session:
 
     def chat_model_name(self) -> str:
         """The chat model that answers; "" when there is none. Loads and checks nothing: cheap enough to poll."""
+        if not self._has_model:
+            return ""
         made = self._generator.made()
         if made is not None:
             return made.name
@@ -302,9 +313,11 @@ class Session:
 
     def close(self) -> None:
         """Gives back models and files. A model that is still being loaded goes with the process."""
+        if self._tunes:
+            self._tuning.close()
         self._asking.close()
         self._browsing.close()
-        for part in (self._embedder.made(), self._generator.made()):
+        for part in (self._embedder.made(), self._generator.made(), self._states.made()):
             close = getattr(part, "close", None)
             if close is not None:
                 close()
@@ -317,10 +330,10 @@ class Session:
 
     # ------------------------------------------------------------ wiring
 
-    def _threads(self) -> int:
-        from edgerag.machine.topology import read_topology
-
-        return self.settings.machine.threads or read_topology().thread_count
+    @property
+    def _has_model(self) -> bool:
+        """Whether a chat model is to answer."""
+        return self.settings.generation.mode == "model"
 
     def _embedder_model(self) -> ModelFile:
         return self.catalog.find("embedder", self.settings.models.embedder)
@@ -337,15 +350,75 @@ class Session:
         )
 
     def _open_embedder(self) -> Embedder:
-        from edgerag.engine.embedder import open_embedder
+        from edgerag.engine.opening import open_embedding_model
 
-        return open_embedder(self._embedder_model(), threads=self._threads())
+        self._settle_engine()
+        return open_embedding_model(self._embedder_model(), machine=self.settings.machine)
 
     def _open_generator(self) -> Generator:
-        from edgerag.engine.generator import open_generator
+        from edgerag.ask.prompt import opening_messages
+        from edgerag.engine.opening import open_chat_model
+        from edgerag.engine.tuning.record import Tunings
 
-        model = self.catalog.find("chat", self.settings.models.chat)
-        return open_generator(model, context_tokens=self.settings.generation.context_tokens, threads=self._threads())
+        self._settle_engine()
+        generator = open_chat_model(
+            self.catalog.find("chat", self.settings.models.chat),
+            tunings=Tunings(self.catalog.folder),
+            machine=self.settings.machine,
+            generation=self.settings.generation,
+            states=self._states(),
+        )
+        generator.prepare(opening_messages())
+        self._states().sweep()
+        return generator
+
+    def _settle_engine(self) -> None:
+        """What holds for the whole process and has to be known before its first model is loaded."""
+        from edgerag.engine.opening import use_tuned_waiting
+        from edgerag.engine.tuning.record import Tunings
+
+        with suppress(ModelError):  # without a chat model there is nothing that was tuned
+            use_tuned_waiting(self.catalog.find("chat", self.settings.models.chat), Tunings(self.catalog.folder))
+
+    def _make_tuning(self) -> BackgroundTuning | None:
+        from edgerag.engine.tuning.background import BackgroundTuning
+
+        if self.settings.machine.tune == "off" or not self._has_model:
+            return None
+        try:
+            model = self.catalog.find("chat", self.settings.models.chat)
+        except ModelError:
+            return None  # who asks is told
+        return BackgroundTuning(model, self.catalog.folder)
+
+    @cached_property
+    def _tuning(self) -> IdleTuning:
+        from edgerag.engine.tuning.idle import IdleTuning
+
+        return IdleTuning(self._make_tuning)
+
+    def tune_when_idle(self) -> None:
+        """From now on the chat model is tuned while nobody asks anything, until that is done or the session closes."""
+        self._tunes = True
+        self._tuning.wait()
+
+    def _make_states(self) -> StateStore:
+        from edgerag.engine.states.store import StateStore
+
+        return StateStore(
+            self._library_folder / _STATES_FOLDER,
+            ram_bytes=self.settings.generation.kv_memory,
+            # Beside a library that is not there there is no place.
+            disk_bytes=self.settings.generation.kv_disk if is_there(self._library_folder) else 0,
+        )
+
+    def _keep_states_true(self, changes: KvChanges) -> bool:
+        """What commits did to documents is done to the states that were computed from them."""
+        states = self._states()
+        if changes.everything:
+            return states.drop_all()
+        states.deprecate(changes.deprecated)
+        return states.drop(labels=changes.dropped)
 
     def _open_reader(self) -> Library:
         from edgerag.index.library import open_library
@@ -353,14 +426,18 @@ class Session:
         if not is_there(self._library_folder):
             raise self._missing()
         try:
-            return open_library(self._library_folder, mode="read", residency=self._residency())
+            return open_library(
+                self._library_folder, mode="read", residency=self._residency(), kv_sink=self._keep_states_true
+            )
         except LibraryOutdated as outdated:
             # Nobody should have to know that it was written by an older program: opening it for writing brings it up.
             try:
                 self._open_writer().close()
             except StorageFull:
                 raise outdated from None
-            return open_library(self._library_folder, mode="read", residency=self._residency())
+            return open_library(
+                self._library_folder, mode="read", residency=self._residency(), kv_sink=self._keep_states_true
+            )
 
     def _open_writer(self) -> Library:
         """Opens a library that is there for writing."""
@@ -369,7 +446,11 @@ class Session:
         if not is_there(self._library_folder):
             raise self._missing()
         return open_library(
-            self._library_folder, mode="write", residency=self._residency(), seal_settings=self._seal_settings()
+            self._library_folder,
+            mode="write",
+            residency=self._residency(),
+            seal_settings=self._seal_settings(),
+            kv_sink=self._keep_states_true,
         )
 
     def _seal_settings(self) -> SealSettings:

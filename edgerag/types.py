@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]  # (n, dim) or (dim,), rows of unit length
 
 
+GenerationMode = Literal["model", "instant"]  # what answers: a chat model, or the documents' own sentences
+# How computed passages are used again: only where they stand as they were computed, anywhere, or as tuning found.
+KvMode = Literal["exact", "spliced", "auto"]
+TuneMode = Literal["idle", "off"]
 VectorType = Literal["f16", "f32"]  # how a segment file stores its vectors
+
+# What to do when the context of the chat model does not fit into the free memory.
+WhenTight = Literal["shrink", "refuse"]
 
 
 # ---------------------------------------------------------------- documents
@@ -104,6 +111,7 @@ class StoredChunk:
     title: str
     media_type: str
     chunk: Chunk
+    kv_key: str = ""  # name under which the model's state of this text may be kept; "" when it has none
 
 
 # ---------------------------------------------------------------- asking
@@ -180,12 +188,45 @@ class SearchResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Passage:
+    """A part of a message whose computed state is worth keeping: a chunk behind the line that introduces it."""
+
+    header: str  # as it stands in this prompt: its number and title
+    home_header: str  # as it would stand if it were the first of the first message
+    text: str
+    key: str  # names its state; "" keeps none
+
+    def __str__(self) -> str:
+        return self.header + self.text
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """One turn of the conversation sent to the chat model. Every part is plain text and can never
     become a control token; parts are tokenised apart so that their tokens can be re-used."""
 
     role: Literal["system", "user", "assistant"]
-    parts: tuple[str, ...]
+    parts: tuple[str | Passage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PassageSpan:
+    """Where the text of a passage lies in a prompt, and what stands before it at home: behind the system message,
+    as the first passage. Its state is computed there, and exact there; anywhere else it is an approximation."""
+
+    key: str
+    start: int  # of its text, in tokens; the header is before
+    end: int
+    home: tuple[int, ...]  # the tokens before it at home
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedChat:
+    """A conversation in a model's tokens."""
+
+    tokens: tuple[int, ...]
+    passages: tuple[PassageSpan, ...] = ()  # in their order
+    opening: str = ""  # what the format writes last, before the reply; it may open a thought there
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +234,15 @@ class Prompt:
     """What the model is given, already in tokens."""
 
     tokens: tuple[int, ...]
+    passages: tuple[PassageSpan, ...]
+    messages: tuple[Message, ...]  # what the tokens say
     sources: tuple[Source, ...]  # by number; in the prompt the best one stands last, next to the question
+    marks: tuple[tuple[int, int], ...]  # (number that a source has in the prompt, number of the source)
     dropped: tuple[Hit, ...]  # hits that did not fit
     history_dropped: int  # turns of the conversation that did not fit
     answer_room: int  # tokens left for the answer
     question_cut: bool  # the question itself was longer than the context
+    opening: str = ""  # what the chat format writes last, before the reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +259,7 @@ class TokenCounts:
     answer: int
 
 
-StopReason = Literal["end", "length", "cancelled", "no_sources", "no_model"]
+StopReason = Literal["end", "length", "cancelled", "no_sources", "no_model", "instant"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,14 +276,45 @@ class Answer:
     model: str
     pending_count: int  # chunks not yet searchable by meaning
     notes: tuple[str, ...]  # what was left out or went another way, in sentences
+    instant: tuple[InstantSentence, ...] = ()  # shown while the model was at work, or all there is
+    sentences: tuple[AnswerSentence, ...] = ()  # of what a model wrote, in order; none for what it did not write
+    thought: str = ""  # of a reasoning model; no part of the text
+    messages: tuple[Message, ...] = ()  # the conversation as the model has it: what a Turn goes on from
+    prefill: Prefill | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One earlier question of the conversation and its answer."""
+    """One earlier question of the conversation and its answer. ``messages`` is the conversation as the model has it,
+    this answer included: what is asked next is put behind it, so that nothing of it is computed again."""
 
     question: str
     answer: str
+    messages: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class InstantSentence:
+    """A sentence of a source, word for word: ``text`` stands in the document at ``start`` to ``end``."""
+
+    text: str
+    source: int  # number of the source
+    start: int
+    end: int
+
+
+Support = Literal["supported", "unsupported", "not_checked"]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSentence:
+    """What code found out about one sentence of an answer, ``answer.text[start:end]``."""
+
+    start: int
+    end: int
+    sources: tuple[int, ...]  # numbers of the sources that it rests on, best first
+    support: Support
+    reason: str  # why it is unsupported or was not checked, in a sentence; "" when it is supported
 
 
 # events of the ask flow, in the order in which they come
@@ -255,6 +331,14 @@ class HitsFound:
 
 
 @dataclass(frozen=True, slots=True)
+class InstantAnswer:
+    """What the documents themselves say: there before the chat model has read anything."""
+
+    sentences: tuple[InstantSentence, ...]  # best first
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PromptReady:
     prompt: Prompt
 
@@ -267,11 +351,18 @@ class AnswerDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class ThoughtDelta:
+    """The next piece of what a reasoning model thinks before it answers; no part of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerDone:
     answer: Answer
 
 
-AskEvent = PlanMade | HitsFound | PromptReady | AnswerDelta | AnswerDone
+AskEvent = PlanMade | HitsFound | InstantAnswer | PromptReady | ThoughtDelta | AnswerDelta | AnswerDone
 
 
 # ---------------------------------------------------------------- ingesting
@@ -413,6 +504,27 @@ class LibraryStatus:
     limitation: str = ""  # why the budget cannot be enforced here; empty where it is
 
 
+@dataclass(frozen=True, slots=True)
+class KvChanges:
+    """Which states of the model are those of a text that was edited or is gone."""
+
+    through: int  # number of the last change in it, or what was asked for if there is none
+    deprecated: tuple[str, ...] = ()  # names of states whose chunk was edited or left its document
+    dropped: tuple[str, ...] = ()  # names of removed documents: every state of theirs has to go
+    everything: bool = False  # more changes than are remembered one by one: every state of this library has to go
+
+    def __bool__(self) -> bool:
+        return bool(self.deprecated or self.dropped or self.everything)
+
+
+class KvSink(Protocol):
+    """Where a library's changes of states go."""
+
+    def __call__(self, changes: KvChanges, /) -> bool:
+        """Carries them out; whether that is done and need not be told again. May be told twice."""
+        ...
+
+
 # ---------------------------------------------------------------- seams
 
 
@@ -456,10 +568,26 @@ class CancelCheck(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    temperature: float  # 0 is greedy
-    top_p: float
-    repeat_penalty: float
+    """How tokens are chosen; None leaves it to the model's file, and where that says nothing to the engine."""
+
+    temperature: float | None  # 0 is greedy
+    top_p: float | None
+    repeat_penalty: float | None
     seed: int
+    top_k: int | None = None  # 0 is all
+    min_p: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prefill:
+    """How the prompt came into the model: what was there, what was restored, what had to be computed."""
+
+    kept_tokens: int  # of the question before
+    restored_tokens: int  # exactly as they would have been computed
+    approximate_tokens: int  # in another place than they were computed in, whenever that was
+    computed_tokens: int
+    seconds: float
+    notes: tuple[str, ...] = ()  # what went another way, in sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -469,6 +597,7 @@ class Generated:
     text: str
     token_count: int  # tokens decoded so far
     stop: Literal["end", "length", "cancelled"] | None  # set on the last one
+    prefill: Prefill | None = None  # set on the first one
 
 
 class Generator(Protocol):
@@ -482,16 +611,27 @@ class Generator(Protocol):
 
     def count_tokens(self, text: str) -> int: ...
 
-    def encode_chat(self, messages: Sequence[Message]) -> tuple[int, ...]:
+    def encode_chat(self, messages: Sequence[Message]) -> EncodedChat:
         """The conversation in the model's own chat format, opened for the assistant's reply.
         Parts are tokenised as plain text: whatever they hold, they yield no control token."""
         ...
 
+    def prepare(self, messages: Sequence[Message]) -> None:
+        """Computes the beginning of a conversation ahead of its question, up to the first passage; returns at once
+        where an answer is being made."""
+        ...
+
     def generate(
-        self, tokens: Sequence[int], *, max_tokens: int, sampling: Sampling, cancelled: CancelCheck
+        self,
+        tokens: Sequence[int],
+        *,
+        passages: Sequence[PassageSpan] = (),
+        max_tokens: int,
+        sampling: Sampling,
+        cancelled: CancelCheck,
     ) -> Iterator[Generated]:
-        """Decodes ``tokens`` (re-using what the context already holds of their beginning), then
-        yields until the model ends, ``max_tokens`` are out or ``cancelled()`` says so."""
+        """Decodes ``tokens`` (re-using what the context already holds of their beginning, and the states of
+        ``passages``), then yields until the model ends, ``max_tokens`` are out or ``cancelled()`` says so."""
         ...
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from edgerag.types import CancelCheck, EmbedderIdentity, Generated, Message, Sampling
+from edgerag.types import CancelCheck, EmbedderIdentity, EncodedChat, Generated, Message, PassageSpan, Sampling
 
 if TYPE_CHECKING:
     from edgerag.types import Vectors
@@ -63,17 +63,27 @@ class ScriptedGenerator:
         self.prompts: list[tuple[int, ...]] = []  # what it was asked to decode
         self.messages: list[tuple[Message, ...]] = []  # what was encoded last, in order
         self.max_tokens_asked: list[int] = []
+        self.prepared: list[tuple[Message, ...]] = []
 
     def count_tokens(self, text: str) -> int:
         return len(text.split())
 
-    def encode_chat(self, messages: Sequence[Message]) -> tuple[int, ...]:
+    def encode_chat(self, messages: Sequence[Message]) -> EncodedChat:
         self.messages.append(tuple(messages))
-        words = [word for message in messages for part in message.parts for word in (*part.split(), "\n")]
-        return tuple(hash_word(word) for word in words)
+        words = [word for message in messages for part in message.parts for word in (*str(part).split(), "\n")]
+        return EncodedChat(tuple(hash_word(word) for word in words))
+
+    def prepare(self, messages: Sequence[Message]) -> None:
+        self.prepared.append(tuple(messages))
 
     def generate(
-        self, tokens: Sequence[int], *, max_tokens: int, sampling: Sampling, cancelled: CancelCheck
+        self,
+        tokens: Sequence[int],
+        *,
+        passages: Sequence[PassageSpan] = (),
+        max_tokens: int,
+        sampling: Sampling,
+        cancelled: CancelCheck,
     ) -> Iterator[Generated]:
         assert len(tokens) + max_tokens <= self.context_tokens, "the prompt must leave room for the answer"
         self.prompts.append(tuple(tokens))

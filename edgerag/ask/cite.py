@@ -8,7 +8,7 @@ become a mark, the end of a sentence, a sentence that so far repeats an earlier 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from edgerag.ask.captions import QUESTION
 from edgerag.ask.marks import parse_marks
@@ -40,12 +40,15 @@ class CitationFilter:
     """Turns the model's text into the answer's text, piece by piece.
 
     ``feed`` gives the text to show for the next piece, ``finish`` the rest; joined they are the
-    answer. ``question`` is what was asked: a model that only says it again says nothing.
+    answer. ``question`` is what was asked: a model that only says it again says nothing. ``marks``: the
+    number of the source for each number of a passage in the prompt; without it they are the same.
     """
 
-    def __init__(self, sources: Sequence[Source], *, question: str = "") -> None:
-        self._known = frozenset(source.number for source in sources)
-        self._support = SupportFinder(sources)
+    def __init__(
+        self, sources: Sequence[Source], *, question: str = "", marks: Mapping[int, int] | None = None
+    ) -> None:
+        self._known = {source.number: source.number for source in sources} if marks is None else dict(marks)
+        self._support = SupportFinder(sources, question=question)
         self._cited: set[int] = set()
         # What the model reads last it likes to say again: the question, and its caption in the prompt.
         self._sentences_seen: list[str] = [_key(question), _key(f"{QUESTION}{question}")] if _key(question) else []
@@ -309,7 +312,8 @@ class CitationFilter:
                 self._line += character
 
     def _mark(self, numbers: Sequence[int]) -> None:
-        known = tuple(n for n in numbers if n in self._known and n not in self._marks)
+        translated = dict.fromkeys(self._known[n] for n in numbers if n in self._known)
+        known = tuple(n for n in translated if n not in self._marks)
         if not known:
             self._mark_dropped = bool(self._space) or self._mark_dropped
             return

@@ -1,8 +1,8 @@
 """The ask flow: plan, retrieve, fuse, select, assemble, generate, cite, as a stream of events.
 
-Events come in this order: PlanMade, HitsFound, PromptReady, AnswerDelta..., AnswerDone. An answer
-without a model or without sources has no PromptReady; a cancelled one ends with AnswerDone wherever
-it was. The deltas joined are the answer's text, always.
+Events come in this order: PlanMade, HitsFound, InstantAnswer, PromptReady, ThoughtDelta..., AnswerDelta...,
+AnswerDone. An answer without sources has neither InstantAnswer nor PromptReady, one without a model no
+PromptReady; a cancelled one ends with AnswerDone wherever it was. The deltas joined are the answer's text, always.
 """
 
 from __future__ import annotations
@@ -10,16 +10,20 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from edgerag.ask.captions import CaptionStop
+from edgerag.ask.check import check_answer
 from edgerag.ask.cite import CitationFilter
-from edgerag.ask.plan import make_plan, read_question
+from edgerag.ask.instant import instant_sentences, instant_text
+from edgerag.ask.plan import VECTOR_WEIGHT, make_plan, read_question
 from edgerag.ask.prompt import Assembled, assemble
 from edgerag.ask.rank import Ranked, rank
 from edgerag.ask.relevance import anything_relevant, chunk_probability, judged_cosine
 from edgerag.ask.repetition import is_looping
 from edgerag.ask.select import select, to_sources
+from edgerag.ask.thoughts import ThoughtFilter
 from edgerag.ask.waiting import start, wait
 from edgerag.config import GenerationSettings, RetrievalSettings
 from edgerag.errors import Cancelled, LibraryError, ModelError
@@ -29,6 +33,7 @@ from edgerag.types import (
     Answer,
     AnswerDelta,
     AnswerDone,
+    AnswerSentence,
     AskEvent,
     CancelCheck,
     Embedder,
@@ -36,14 +41,19 @@ from edgerag.types import (
     Generated,
     Generator,
     HitsFound,
+    InstantAnswer,
+    InstantSentence,
+    Message,
     Plan,
     PlanMade,
+    Prefill,
     PromptReady,
     Sampling,
     SearchResult,
     Source,
     StageTime,
     StopReason,
+    ThoughtDelta,
     TokenCounts,
     Turn,
 )
@@ -54,7 +64,6 @@ if TYPE_CHECKING:
     from edgerag.index.library import Library
 
 NOT_FOUND = "This is not in these documents."
-NO_MODEL = "No chat model could write an answer. The passages that fit the question are listed as sources."
 UNCONFIRMED = "No source confirms this answer; read the passages themselves."
 
 _JUDGED_HITS = 10  # hits looked at for whether they are relevant; sources come from the first of them
@@ -107,8 +116,9 @@ def ask(
     """Answers ``question`` from the documents of ``library`` that ``where`` lets through.
 
     The suppliers are called only when needed, and in another thread, so that they may wait for a
-    model to load. Without an embedder words alone are searched; without a chat model the sources
-    are the answer. Raises UsageError for an empty question and for a filter that fits nothing, and LibraryError.
+    model to load. Without an embedder words alone are searched; without a chat model, or with
+    ``generation.mode`` "instant", the best sentences of the sources are the answer. Raises UsageError for an
+    empty question and for a filter that fits nothing, and LibraryError.
     """
     asking = _Asking(
         question,
@@ -148,7 +158,7 @@ class _Asking:
         self._original = question.strip()
         self._question = read_question(question)
         self._library = library
-        self._embedder = embedder
+        self._embedder = _Remembering(embedder)
         self._generator = generator
         self._retrieval = retrieval
         self._generation = generation
@@ -156,12 +166,18 @@ class _Asking:
         self._where = where
         self._cancelled = cancelled
         self._text: list[str] = []
+        self._thought: list[str] = []
+        self._instant: tuple[InstantSentence, ...] = ()
+        self._sentences: tuple[AnswerSentence, ...] = ()
         self._notes: list[str] = []
         self._sources: tuple[Source, ...] = ()
         self._cited: frozenset[int] = frozenset()
         self._pending_count = 0
+        self._fell_back = False
         self._model = ""
         self._tokens = TokenCounts(prompt=0, answer=0)
+        self._prefill: Prefill | None = None
+        self._messages: tuple[Message, ...] = ()
         self.stop_reason: StopReason = "end"
 
     def answer(self) -> Answer:
@@ -176,6 +192,11 @@ class _Asking:
             model=self._model,
             pending_count=self._pending_count,
             notes=(*self._notes, *self._doubts()),
+            instant=tuple(s for s in self._instant if s.source <= len(self._sources)),  # others did not fit
+            sentences=self._sentences,
+            thought="".join(self._thought),
+            messages=self._messages,
+            prefill=self._prefill,
         )
 
     def _doubts(self) -> Iterator[str]:
@@ -183,7 +204,8 @@ class _Asking:
             return
         if self.stop_reason == "length":
             yield f"The answer was cut at {self._tokens.answer} tokens (generation.answer_tokens)."
-        if not self._cited:
+        checked = [sentence.support for sentence in self._sentences if sentence.support != "not_checked"]
+        if not self._cited or (checked and "supported" not in checked):
             yield UNCONFIRMED
 
     def events(self) -> Iterator[AskEvent]:
@@ -198,19 +220,25 @@ class _Asking:
             self.stop_reason = "no_sources"
             yield self._delta(NOT_FOUND)
             return
+        yield InstantAnswer(self._instant, self._sources)
+        if self._generation.mode == "instant":
+            self.stop_reason = "instant"
+            yield self._extract()
+            return
         try:
             with self._stopwatch.measure("model_load"):
                 generator = wait(start(self._generator, name="generator-supplier"), self._cancelled)
         except ModelError as error:
             self.stop_reason = "no_model"
             self._notes.append(f"No answer was written: {error}")
-            yield self._delta(NO_MODEL)
+            yield self._extract()
             return
         self._model = generator.name
         assembled = self._assemble(generator)
         yield PromptReady(assembled.prompt)
         self._check_cancelled()
         yield from self._generate(generator, assembled)
+        self._check(plan)
 
     # ------------------------------------------------------------ stages
 
@@ -269,6 +297,8 @@ class _Asking:
             if anything_relevant(list(probabilities.values())):
                 selection = select(judged, probabilities=probabilities, source_count=plan.source_count)
                 self._sources = to_sources(selection.hits, question=plan.question)
+        with self._stopwatch.measure("instant"):
+            self._instant = instant_sentences(self._sources, question=plan.question, relevance=probabilities)
 
     def _assemble(self, generator: Generator) -> Assembled:
         with self._stopwatch.measure("prompt"):
@@ -297,18 +327,22 @@ class _Asking:
     def _generate(self, generator: Generator, assembled: Assembled) -> Iterator[AskEvent]:
         prompt = assembled.prompt
         safe = SafeText()
+        thoughts = ThoughtFilter(opening=prompt.opening)
         captions = CaptionStop()
-        citations = CitationFilter(prompt.sources, question=self._question.text)
+        citations = CitationFilter(prompt.sources, question=self._question.text, marks=dict(prompt.marks))
         raw = ""
         looped = False
         began = self._stopwatch.elapsed()
         first: float | None = None
         steps = generator.generate(
             prompt.tokens,
+            passages=prompt.passages,
             max_tokens=prompt.answer_room,
             sampling=Sampling(
                 temperature=self._generation.temperature,
+                top_k=self._generation.top_k,
                 top_p=self._generation.top_p,
+                min_p=self._generation.min_p,
                 repeat_penalty=self._generation.repeat_penalty,
                 seed=self._generation.seed,
             ),
@@ -317,12 +351,20 @@ class _Asking:
         # Closed at once when the model is stopped early, not when the garbage collector comes by.
         with closing(cast("GeneratorOf[Generated, None, None]", steps)):
             for step in steps:
+                if step.prefill is not None:
+                    self._prefill = step.prefill
+                    self._notes.extend(step.prefill.notes)
+                    continue
                 if first is None:
                     first = self._stopwatch.elapsed()
                     self._stopwatch.add("first_token", first - began)
                 self._tokens = TokenCounts(prompt=len(prompt.tokens), answer=step.token_count)
                 text = safe.feed(step.text)
                 raw += text
+                text, thought = thoughts.feed(text)
+                if thought:
+                    self._thought.append(thought)
+                    yield ThoughtDelta(thought)
                 if shown := citations.feed(captions.feed(text)):
                     self._cited = citations.cited
                     yield self._delta(shown)
@@ -331,13 +373,21 @@ class _Asking:
                 looped = citations.repeats >= _REPEATS_OF_A_LOOP or is_looping(raw)
                 if looped or captions.reached:
                     break
-        rest = citations.abandon() if looped else citations.feed(captions.finish()) + citations.finish()
+        text, thought = thoughts.finish()
+        if thought:
+            self._thought.append(thought)
+            yield ThoughtDelta(thought)
+        tail = captions.feed(text) + captions.finish()
+        rest = citations.abandon() if looped else citations.feed(tail) + citations.finish()
         self._cited = citations.cited
         if rest:
             yield self._delta(rest)
+        self._messages = (*prompt.messages, Message("assistant", (raw,)))
         self._stopwatch.add("generate", self._stopwatch.elapsed() - (began if first is None else first))
         if looped:
             self._notes.append("The model began to repeat itself and was stopped.")
+        if thoughts.thinking and self.stop_reason != "cancelled":
+            self._notes.append("The model was still thinking when it had to stop (generation.answer_tokens).")
         unusable = not any(c.isalnum() for c in "".join(self._text)) or (looped and citations.sentences_shown == 0)
         if unusable and self.stop_reason != "cancelled":
             yield self._fall_back()
@@ -345,10 +395,36 @@ class _Asking:
     def _fall_back(self) -> AnswerDelta:
         """The best passage in place of an answer that says nothing."""
         best = self._sources[0]
+        self._fell_back = True
         self._cited = frozenset({best.number})
         self._notes.append("The model gave no usable answer; the passage that fits best is quoted instead.")
         quote = " ".join(SafeText().feed(best.quote).split())
         return self._delta(f"{chr(10) * 2 if self._text else ''}“{quote}” [{best.number}]")
+
+    def _extract(self) -> AnswerDelta:
+        """The documents' own sentences in place of an answer that a model writes."""
+        self._cited = frozenset(sentence.source for sentence in self._instant)
+        return self._delta(instant_text(self._instant))
+
+    def _check(self, plan: Plan) -> None:
+        """Looks up what the model wrote. What it did not write stands in a source anyway."""
+        if self.stop_reason == "cancelled" or self._fell_back:
+            return
+        with self._stopwatch.measure("check"):
+            check = partial(
+                check_answer,
+                "".join(self._text),
+                sources=self._sources,
+                question=self._question.text,
+                instant=[s for s in self._instant if s.source <= len(self._sources)],
+            )
+            embedder = self._embedder.made if plan.vector_weight >= VECTOR_WEIGHT else None
+            try:
+                self._sentences = check(embed=None if embedder is None else embedder.embed_passages)
+            except ModelError as error:
+                self._sentences = check()
+                self._notes.append(f"The answer was looked up by words only: {error}")
+        self._cited |= {number for sentence in self._sentences for number in sentence.sources}
 
     # ------------------------------------------------------------ small change
 
@@ -359,6 +435,18 @@ class _Asking:
     def _check_cancelled(self) -> None:
         if self._cancelled():
             raise Cancelled("The answer was cancelled.")
+
+
+class _Remembering:
+    """A supplier that can be asked what it made, without waiting for it."""
+
+    def __init__(self, supplier: Callable[[], Embedder]) -> None:
+        self._supplier = supplier
+        self.made: Embedder | None = None
+
+    def __call__(self) -> Embedder:
+        self.made = self._supplier()
+        return self.made
 
 
 def _refuse_empty(library: Library) -> None:

@@ -1,31 +1,22 @@
-"""A conversation becomes tokens in the model's own format, and text can never become a control token.
+"""The chat format of a model: what stands around the messages of a conversation.
 
 The template of the GGUF file (Jinja) is rendered with a placeholder for each message, so it never
-sees a message's text; what it wrote around the placeholders is tokenised with control tokens
-recognised, the text itself without. A template is foreign code: it runs in Jinja's sandbox, with a
-deadline and a size limit.
+sees a message's text. A template is foreign code, and runs in a sandbox with bounds (sandbox.py).
+Templates that take no system message, or only turns that alternate, get the conversation in the form they take.
 """
 
 from __future__ import annotations
 
-import datetime
+import contextlib
+import itertools
 import re
-import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
-from types import FrameType
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
-from jinja2 import nodes
 from jinja2.exceptions import TemplateError
-from jinja2.ext import Extension
-from jinja2.parser import Parser
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from edgerag.engine.files import printable
-from edgerag.engine.llama import Model
+from edgerag.engine.sandbox import DEADLINE_S, LONGEST_RENDERING, Endless, Template
 from edgerag.errors import ModelDamaged
-from edgerag.types import Message
 
 # Used when a model has no template of its own: plain lines, as in docs of early chat models.
 PLAIN_TEMPLATE = (
@@ -33,38 +24,8 @@ PLAIN_TEMPLATE = (
     "{{ message['content'] }}\n\n{% endfor %}{% if add_generation_prompt %}### Assistant:\n{% endif %}"
 )
 
-_DEADLINE_S = 2.0  # real templates take under 10 ms
-_LONGEST_RENDERING = 200_000  # characters, of the words around the messages
-_LONGEST_REPEAT = 100_000  # characters or elements made by one "*" or "**"
-# Templates may print a date. It is always the same one: same input, same prompt.
-_DATE = datetime.datetime(2024, 7, 26, tzinfo=datetime.UTC)
-
-
-class _Endless(Exception):
-    """The template used up its time or its room."""
-
-
-class _Generation(Extension):
-    """``{% generation %}``: marks the assistant's words for training; here they are just words."""
-
-    tags = {"generation"}  # noqa: RUF012 - declared so by the base class
-
-    def parse(self, parser: Parser) -> list[nodes.Node]:
-        next(parser.stream)
-        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
-
-
-class _Environment(ImmutableSandboxedEnvironment):
-    intercepted_binops = frozenset({"*", "**"})
-
-    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        if operator == "**" or not (isinstance(left, (int, float)) and isinstance(right, (int, float))):
-            size = 1
-            for operand in (left, right):
-                size *= len(operand) if hasattr(operand, "__len__") else abs(int(operand))
-            if size > _LONGEST_REPEAT:
-                raise _Endless
-        return super().call_binop(context, operator, left, right)
+# One turn of the conversation as the template sees it: the role, and the numbers of the messages in it.
+_Turn = tuple[str, tuple[int, ...]]
 
 
 class ChatFormat:
@@ -74,70 +35,95 @@ class ChatFormat:
         """``special_texts``: ``bos_token`` and the like, as the template may print them.
         Raises ModelDamaged when it is not Jinja or fails on the simplest conversation."""
         self._name = model_name
-        environment = _Environment(
-            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _Generation]
-        )
-        environment.globals["raise_exception"] = _raise
-        environment.globals["strftime_now"] = _DATE.strftime
         self._special_texts = dict(special_texts)
         source = template or PLAIN_TEMPLATE
         try:
-            self._template = environment.from_string(source)
+            self._template = Template(source)
         except (TemplateError, RecursionError, MemoryError, ValueError) as error:
-            raise self._broken(f"it is not valid Jinja ({error})") from error
+            raise self._broken(f"it is not valid Jinja ({printable(str(error)) or type(error).__name__})") from error
         self._mark = "edgerag-part"
         while self._mark in source:
             self._mark += "x"
         self._slot = re.compile(re.escape(self._mark) + r"-(\d+)-")
         self._rendered: dict[tuple[str, ...], tuple[str | int, ...]] = {}
-        self.pieces(("user",))
+        self._missing_opening = self._find_missing_opening()
 
     def pieces(self, roles: Sequence[str]) -> tuple[str | int, ...]:
-        """The words of the format and, in their places, the numbers of the messages.
+        """The words of the format and, in their places, the numbers of the messages; opened for the assistant's
+        reply. Raises ModelDamaged when the template takes the conversation in no form.
 
-        A system message that the template does not take stands before the first user message.
+        Neighbours of the same role that the template does not take apart become one message; a system message that
+        it does not take stands before the first user message.
         """
         key = tuple(roles)
         if key not in self._rendered:
-            if "system" in key:
-                try:
-                    self._rendered[key] = self._render(key)
-                except ModelDamaged:
-                    self._rendered[key] = self._fold(key)
-            else:
-                self._rendered[key] = self._render(key)
+            pieces = self._in_a_form_it_takes(key)
+            if self._missing_opening and key and key[-1] == "user":
+                *front, last = pieces
+                # One text with what stands before it: together they may be other tokens than apart.
+                ending = (last + self._missing_opening,) if isinstance(last, str) else (last, self._missing_opening)
+                pieces = (*front, *ending)
+            self._rendered[key] = pieces
         return self._rendered[key]
 
-    def _fold(self, roles: tuple[str, ...]) -> tuple[str | int, ...]:
-        systems = [index for index, role in enumerate(roles) if role == "system"]
-        others = [index for index, role in enumerate(roles) if role != "system"]
-        first_user = next((index for index in others if roles[index] == "user"), None)
-        if first_user is None:
-            raise self._broken("it takes no system message, and there is no user message to put it before")
-        folded: list[str | int] = []
-        for piece in self._render(tuple(roles[index] for index in others)):
-            message = piece if isinstance(piece, str) else others[piece]
-            if message == first_user:
-                for system in systems:
-                    folded += [system, "\n\n"]
-            folded.append(message)
-        return tuple(folded)
+    def next_turn(self) -> str:
+        """The words between an assistant's message and the user message behind it: what the model writes when it
+        goes on in the user's name. "" when the template takes no such conversation."""
+        with contextlib.suppress(ModelDamaged):
+            pieces = self.pieces(("user", "assistant", "user"))
+            between = pieces[pieces.index(1) + 1]
+            return between if isinstance(between, str) else ""
+        return ""
 
-    def _render(self, roles: tuple[str, ...]) -> tuple[str | int, ...]:
-        messages = [{"role": role, "content": f"{self._mark}-{index}-"} for index, role in enumerate(roles)]
-        variables = {**self._special_texts, "messages": messages, "add_generation_prompt": True}
+    def _in_a_form_it_takes(self, roles: tuple[str, ...]) -> tuple[str | int, ...]:
+        refused: ModelDamaged | None = None
+        for turns in dict.fromkeys(_forms(roles)):
+            try:
+                return self._render(turns)
+            except ModelDamaged as error:
+                refused = refused or error
+        assert refused is not None, "every conversation has a form: as it is"
+        raise refused
+
+    def _find_missing_opening(self) -> str:
+        """What a template that does not look at ``add_generation_prompt`` leaves out: the words that open an
+        assistant's message, where they name anything."""
+        user, assistant = ("user", (0,)), ("assistant", (1,))
+        asked = self._render((user,))
+        if asked != self._render((user,), opened=False):
+            return ""
         try:
-            text = _within_limits(lambda: self._template.generate(variables))
-        except _Endless as error:
-            limits = f"{_DEADLINE_S:.0f} s or {_LONGEST_RENDERING:,} characters"
+            whole = self._render((user, assistant), opened=False)
+        except ModelDamaged:
+            return ""  # it takes no earlier answers; what opens one cannot be known
+        tail = asked[-1] if isinstance(asked[-1], str) else ""
+        between = "".join(piece for piece in whole[whole.index(0) : whole.index(1)] if isinstance(piece, str))
+        opening = between.removeprefix(tail)
+        return opening if between.startswith(tail) and re.search(r"\w", opening) else ""
+
+    def _render(self, turns: tuple[_Turn, ...], *, opened: bool = True) -> tuple[str | int, ...]:
+        messages = [{"role": role, "content": f"{self._mark}-{index}-"} for index, (role, _) in enumerate(turns)]
+        roles = ", ".join(role for role, _ in turns)
+        try:
+            text = self._template.render({**self._special_texts, "messages": messages, "add_generation_prompt": opened})
+        except Endless as error:
+            limits = f"{DEADLINE_S:.0f} s or {LONGEST_RENDERING:,} characters"
             raise self._broken(f"it goes on for more than {limits}") from error
         except Exception as error:  # foreign code: it may raise anything
-            raise self._broken(f"it fails on a conversation of {', '.join(roles)} ({error})") from error
+            raise self._broken(
+                f"it fails on a conversation of {roles} ({printable(str(error)) or type(error).__name__})"
+            ) from error
         split = self._slot.split(text)
-        found = [int(number) for number in split[1::2]]
-        if found != list(range(len(roles))):
-            raise self._broken(f"it leaves out or repeats messages of a conversation of {', '.join(roles)}")
-        pieces: list[str | int] = [int(part) if index % 2 else part for index, part in enumerate(split)]
+        if [int(number) for number in split[1::2]] != list(range(len(turns))):
+            raise self._broken(f"it leaves out or repeats messages of a conversation of {roles}")
+        pieces: list[str | int] = []
+        for index, part in enumerate(split):
+            if index % 2 == 0:
+                pieces.append(part)
+                continue
+            for member in turns[int(part)][1]:
+                pieces += [member, "\n\n"]
+            pieces.pop()
         return tuple(piece for piece in pieces if piece != "")
 
     def _broken(self, why: str) -> ModelDamaged:
@@ -147,97 +133,25 @@ class ChatFormat:
         )
 
 
-class ChatEncoder:
-    """Conversations to tokens, for one loaded model."""
-
-    def __init__(self, model: Model, *, name: str, template: str) -> None:
-        self._model = model
-        self._format = ChatFormat(
-            template,
-            model_name=name,
-            special_texts={
-                "bos_token": model.piece(model.bos, special=True).decode("utf-8", "replace") if model.bos >= 0 else "",
-                "eos_token": model.piece(model.eos, special=True).decode("utf-8", "replace") if model.eos >= 0 else "",
-            },
-        )
-        self._kinds: dict[int, bool] = {}
-        # Sentencepiece puts a space before every text it is given; inside a text that would be wrong.
-        self._adds_space = model.piece(model.tokenize("x")[0]).startswith(b" ")
-
-    def encode(self, messages: Sequence[Message]) -> tuple[int, ...]:
-        """Tokens of the conversation, opened for the assistant's reply."""
-        tokens: list[int] = []
-        for piece in self._format.pieces([message.role for message in messages]):
-            if isinstance(piece, str):
-                tokens += self._inside(piece, special=True) if tokens else self._model.tokenize(piece, special=True)
-            else:
-                for part in messages[piece].parts:
-                    tokens += self.plain_tokens(part)
-        model = self._model
-        if model.adds_bos and model.bos >= 0 and tokens[:1] != [model.bos]:
-            tokens.insert(0, model.bos)
-        return tuple(tokens)
-
-    def plain_tokens(self, text: str) -> list[int]:
-        """Tokens of ``text``, none of which has a meaning to the model beyond the text."""
-        tokens = self._inside(text, special=False)
-        structural = {token for token in tokens if self._is_structural(token)}
-        if not structural:
-            return tokens
-        # Some vocabularies give structure tokens for plain text. Cutting their names apart prevents it.
-        names = {self._model.piece(token, special=True).decode("utf-8", "replace") for token in structural}
-        names.discard("")
-        pattern = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-        cut = re.sub(pattern, lambda match: f"{match[0][0]}\0{match[0][1:]}", text) if pattern else text
-        pieces = [piece for piece in cut.split("\0") if piece] if cut != text else list(text)
-        tokens = [token for piece in pieces for token in self._inside(piece, special=False)]
-        return [token for token in tokens if not self._is_structural(token)]
-
-    def _inside(self, text: str, *, special: bool) -> list[int]:
-        if self._adds_space and text:
-            before = self._model.tokenize("\n", special=special)
-            tokens = self._model.tokenize("\n" + text, special=special)
-            if tokens[: len(before)] == before:
-                return tokens[len(before) :]
-        return self._model.tokenize(text, special=special)
-
-    def _is_structural(self, token: int) -> bool:
-        known = self._kinds.get(token)
-        if known is None:
-            kind = self._model.token_kind(token)
-            # User-defined tokens are ordinary (runs of spaces) unless they look like a mark: <...> or [...].
-            known = kind == "control" or (
-                kind == "user_defined"
-                and re.fullmatch(rb"\s*[<\[].*[>\]]\s*", self._model.piece(token, special=True)) is not None
-            )
-            self._kinds[token] = known
-        return known
+def _forms(roles: tuple[str, ...]) -> Iterator[tuple[_Turn, ...]]:
+    """The conversation as it is; with neighbours of one role joined; with the system messages in the first user
+    message, too."""
+    messages = list(enumerate(roles))
+    yield tuple((role, (index,)) for index, role in messages)
+    yield _joined(messages)
+    systems = [message for message in messages if message[1] == "system"]
+    others = [message for message in messages if message[1] != "system"]
+    first_user = next((place for place, (_, role) in enumerate(others) if role == "user"), None)
+    if systems and first_user is not None:
+        moved = [(index, "user") for index, _ in systems]
+        folded = [*others[:first_user], *moved, *others[first_user:]]
+        # Only what was moved is joined, unless the template wants turns that alternate.
+        (index, _), members = others[first_user], tuple(index for index, _ in moved)
+        yield tuple(("user", (*members, number)) if number == index else (role, (number,)) for number, role in others)
+        yield _joined(folded)
 
 
-def _raise(message: str) -> None:
-    raise TemplateError(message)
-
-
-def _within_limits(generate: Callable[[], Any]) -> str:
-    """Joins what ``generate()`` yields. Raises _Endless: a trace looks at the clock at every line of
-    the template's code, so a loop that yields nothing is stopped too."""
-    deadline = time.monotonic() + _DEADLINE_S
-
-    def trace(_frame: FrameType, _event: str, _argument: object) -> Any:
-        if time.monotonic() > deadline:
-            raise _Endless
-        return trace
-
-    pieces: list[str] = []
-    length = 0
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        for piece in generate():
-            pieces.append(piece)
-            length += len(piece)
-            if length > _LONGEST_RENDERING:
-                raise _Endless
-    finally:
-        sys.settrace(before)
-    return "".join(pieces)
+def _joined(messages: Sequence[tuple[int, str]]) -> tuple[_Turn, ...]:
+    return tuple(
+        (role, tuple(index for index, _ in group)) for role, group in itertools.groupby(messages, key=lambda m: m[1])
+    )

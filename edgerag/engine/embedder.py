@@ -14,7 +14,7 @@ import numpy as np
 
 from edgerag.engine.fit import check_fit
 from edgerag.engine.gguf import Header, read_header
-from edgerag.engine.llama import Context, Model
+from edgerag.engine.llama import Context, ContextSettings, Model
 from edgerag.engine.wordpiece import WordPiece
 from edgerag.errors import ModelDamaged, ModelWrongKind, UsageError
 from edgerag.types import EmbedderIdentity, ModelFile
@@ -26,28 +26,33 @@ if TYPE_CHECKING:
 _LONGEST_TEXT = 8192
 
 
-def open_embedder(model: ModelFile, *, threads: int) -> LlamaEmbedder:
-    """Loads an embedder. Raises ModelWrongKind, ModelTooLarge or EngineUnavailable before loading,
-    ModelDamaged when llama.cpp refuses the file."""
+def open_embedder(model: ModelFile, *, threads: int, query_threads: int = 0) -> LlamaEmbedder:
+    """Loads an embedder. ``query_threads``: for a query, which may come while a model decodes; 0: as for passages.
+
+    Raises ModelWrongKind, ModelTooLarge or EngineUnavailable before loading, ModelDamaged when llama.cpp refuses the
+    file.
+    """
     if model.kind != "embedder":
         raise ModelWrongKind(
             f"{model.name} is a chat model and gives no vectors.", remedy="Name an embedder in models.embedder."
         )
     header = read_header(model.path)
     check_fit(header, context_tokens=_window(model), batch_tokens=_window(model), keeps_cache=False)
-    return LlamaEmbedder(model, header, threads=threads)
+    return LlamaEmbedder(model, header, threads=threads, query_threads=query_threads or threads)
 
 
 class LlamaEmbedder:
     """An embedder in memory. Any thread may call it; one text is computed at a time."""
 
-    def __init__(self, model: ModelFile, header: Header, *, threads: int) -> None:
+    def __init__(self, model: ModelFile, header: Header, *, threads: int, query_threads: int) -> None:
         window = _window(model)
         self._lock = threading.Lock()
+        self._threads, self._query_threads = threads, query_threads
         self._model = Model(model.path)
         try:
             self._context = Context(
-                self._model, context_tokens=window, batch_tokens=window, threads=threads, embeddings=True
+                self._model,
+                ContextSettings(context_tokens=window, batch_tokens=window, threads=threads, embeddings=True),
             )
         except BaseException:
             self._model.close()
@@ -80,13 +85,13 @@ class LlamaEmbedder:
 
     def embed_query(self, text: str) -> Vectors:
         """(dim,) float32 of unit length. Raises UsageError for a text without a single character to read."""
-        return self._embed(self._prompts["query"], text)
+        return self._embed(self._prompts["query"], text, threads=self._query_threads)
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """(n, dim) float32, unit rows; texts longer than ``max_tokens`` are cut. Raises UsageError for an empty one."""
         vectors = np.empty((len(texts), self._identity.dimension), dtype=np.float32)
         for row, text in enumerate(texts):
-            vectors[row] = self._embed(self._prompts["passage"], text)
+            vectors[row] = self._embed(self._prompts["passage"], text, threads=self._threads)
         return vectors
 
     def close(self) -> None:
@@ -94,13 +99,14 @@ class LlamaEmbedder:
             self._context.close()
             self._model.close()
 
-    def _embed(self, prompt: str, text: str) -> Vectors:
+    def _embed(self, prompt: str, text: str, *, threads: int) -> Vectors:
         if not text.strip():
             raise UsageError("An empty text cannot be embedded.")
         before, after = self._ends
         inside = self._encode(prompt + text)[: self._window - len(before) - len(after)]
         tokens = [*before, *inside, *after]
         with self._lock:
+            self._context.use_threads(threads)
             # A text of nothing but invisible characters leaves no token in some vocabularies.
             vector = self._context.embed(tokens) if tokens else np.zeros(self._identity.dimension, np.float32)
         length = float(np.linalg.norm(vector))

@@ -4,58 +4,117 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import dataclasses
+import hashlib
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
-from edgerag.engine.chat import ChatEncoder
-from edgerag.engine.fit import check_fit
+from edgerag.engine.encode import ChatEncoder
+from edgerag.engine.fit import WhenTight, fit
 from edgerag.engine.gguf import Header, read_header
-from edgerag.engine.kvcache import PrefixCache
-from edgerag.engine.llama import Context, Model, Sampler
+from edgerag.engine.kvcache import SEQUENCES, Aborted, PromptCache, Recompute
+from edgerag.engine.llama import Context, ContextSettings, LoadMode, Model, Sampler
+from edgerag.engine.llama.library import engine_version
+from edgerag.engine.llama.threads import ThreadPool, make_pool
+from edgerag.engine.lookup import LONGEST_DRAFT, DraftLength, Lookup
+from edgerag.engine.sampling import SamplingWishes, model_sampling, resolve
+from edgerag.engine.states.store import StateStore
+from edgerag.engine.stops import StopStrings
 from edgerag.errors import ModelWrongKind, UsageError
-from edgerag.types import CancelCheck, Generated, Message, ModelFile, Sampling
+from edgerag.types import CancelCheck, EncodedChat, Generated, Message, ModelFile, PassageSpan, Prefill, Sampling
 
 # Prefill is as fast as with more (docs/decisions/020), and the buffers for it stay small.
-_BATCH_TOKENS = 512
-_PENALTY_TOKENS = 64  # of the answer, that the repeat penalty looks back on
+BATCH_TOKENS = 512
 _WATCH_S = 0.03  # how often a running computation looks whether it was cancelled
 
 
-def open_generator(model: ModelFile, *, context_tokens: int, threads: int) -> LlamaGenerator:
-    """Loads a chat model. Raises ModelWrongKind, ModelTooLarge or EngineUnavailable before loading,
-    ModelDamaged when llama.cpp refuses the file or its chat template cannot be used."""
+@dataclass(frozen=True, slots=True)
+class GeneratorSettings:
+    """How a chat model is run."""
+
+    context: ContextSettings
+    decode_cpus: tuple[int, ...] = ()  # logical processors, one thread on each; () leaves them to the system
+    prefill_cpus: tuple[int, ...] = ()
+    load_mode: LoadMode = "auto"
+    repack: bool = True
+    when_tight: WhenTight = "refuse"  # when the context does not fit into the free memory
+    passages: Literal["exact", "spliced"] = "exact"  # see kvcache.py
+    link_tokens: int = 0
+    recompute: Recompute = "none"
+    speculation: Literal["lookup", "off"] = "lookup"
+
+
+def plain_settings(*, context_tokens: int, threads: int) -> GeneratorSettings:
+    """Without anything that was measured on this machine."""
+    return GeneratorSettings(
+        context=ContextSettings(context_tokens=context_tokens, batch_tokens=BATCH_TOKENS, threads=threads)
+    )
+
+
+def open_generator(
+    model: ModelFile, settings: GeneratorSettings, *, states: StateStore | None = None
+) -> LlamaGenerator:
+    """Loads a chat model. ``states``: where computed passages are kept.
+
+    Raises ModelWrongKind, ModelTooLarge or EngineUnavailable before loading, ModelDamaged when llama.cpp refuses the
+    file or its chat template cannot be used.
+    """
     if model.kind != "chat":
         raise ModelWrongKind(
             f"{model.name} is an embedder and cannot answer.", remedy="Name a chat model in models.chat."
         )
     header = read_header(model.path)
-    window = min(context_tokens, header.context_tokens or context_tokens)
-    check_fit(header, context_tokens=window, batch_tokens=min(window, _BATCH_TOKENS))
-    return LlamaGenerator(model, header, context_tokens=window, threads=threads)
+    window = min(settings.context.context_tokens, header.context_tokens or settings.context.context_tokens)
+    context = dataclasses.replace(
+        settings.context,
+        context_tokens=window,
+        batch_tokens=min(window, settings.context.batch_tokens),
+        sequences=SEQUENCES,
+        output_tokens=LONGEST_DRAFT + 1,
+    )
+    fitting = fit(header, context, when_tight=settings.when_tight)
+    settings = dataclasses.replace(settings, context=fitting.settings)
+    return LlamaGenerator(model, header, settings, states=states, note=fitting.note)
 
 
 class LlamaGenerator:
     """A chat model in memory. Any thread may call it; one answer is made at a time."""
 
-    def __init__(self, model: ModelFile, header: Header, *, context_tokens: int, threads: int) -> None:
+    def __init__(
+        self,
+        model: ModelFile,
+        header: Header,
+        settings: GeneratorSettings,
+        *,
+        states: StateStore | None,
+        note: str = "",
+    ) -> None:
         self._name = model.name
-        self._context_tokens = context_tokens
+        self._settings = settings
+        asks = model_sampling(header)
+        self._wishes = asks.wishes
+        self._told_once = tuple(filter(None, (note, *asks.ignored)))  # with the first answer
         self._lock = threading.Lock()
         with contextlib.ExitStack() as undo:
-            self._model = Model(model.path)
+            self._model = Model(model.path, load_mode=settings.load_mode, repack=settings.repack)
             undo.callback(self._model.close)
             if not self._model.has_decoder:
                 raise ModelWrongKind(f"{model.path} only reads text: it cannot answer.")
             self._chat = ChatEncoder(self._model, name=model.name, template=header.chat_template)
-            self._context = Context(
-                self._model,
-                context_tokens=context_tokens,
-                batch_tokens=min(context_tokens, _BATCH_TOKENS),
-                threads=threads,
-            )
+            self._pools = _pools(settings)
+            for pool in self._pools or ():
+                undo.callback(pool.close)
+            self._context = Context(self._model, settings.context, pools=self._pools)
             undo.pop_all()
-        self._cache = PrefixCache(self._context)
+        self._cache = PromptCache(
+            self._context,
+            store=states,
+            scope=_scope(model, settings.context),
+            link_tokens=settings.link_tokens,
+            recompute=settings.recompute,
+        )
 
     @property
     def name(self) -> str:
@@ -63,78 +122,192 @@ class LlamaGenerator:
 
     @property
     def context_tokens(self) -> int:
-        """Never more than was asked for or than the model was trained for."""
-        return self._context_tokens
+        """Never more than was asked for, than the model was trained for, or than fits."""
+        return self._settings.context.context_tokens
 
     def count_tokens(self, text: str) -> int:
         return self._model.count_tokens(text)
 
-    def encode_chat(self, messages: Sequence[Message]) -> tuple[int, ...]:
+    def encode_chat(self, messages: Sequence[Message]) -> EncodedChat:
         """The conversation in the model's chat format. Raises ModelDamaged when its template fails on it."""
         return self._chat.encode(messages)
 
+    def prepare(self, messages: Sequence[Message]) -> None:
+        """Computes what the prompt of ``messages`` begins with, unless the cache holds more than that already."""
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            opening = self._chat.opening(messages)
+            if opening and self._cache.tokens[: len(opening)] != opening:
+                self._cache.fill(opening, splice=False, cancelled=lambda: False)
+        finally:
+            self._lock.release()
+
+    def forget(self) -> None:
+        """Empties the cache; what is saved stays saved."""
+        with self._lock:
+            self._cache.forget()
+
+    def saved(self) -> None:
+        """Waits until all that was computed so far is saved."""
+        self._cache.saved()
+
     def generate(
-        self, tokens: Sequence[int], *, max_tokens: int, sampling: Sampling, cancelled: CancelCheck
+        self,
+        tokens: Sequence[int],
+        *,
+        passages: Sequence[PassageSpan] = (),
+        max_tokens: int,
+        sampling: Sampling,
+        cancelled: CancelCheck,
     ) -> Iterator[Generated]:
         """See :class:`edgerag.types.Generator`. ``cancelled`` is asked from a thread of its own while
         llama.cpp computes. Raises UsageError when prompt and answer do not fit the context."""
         if not tokens or max_tokens < 1:
             raise UsageError(f"A prompt of {len(tokens)} tokens and an answer of {max_tokens} make no sense.")
-        if len(tokens) + max_tokens > self._context_tokens:
+        if len(tokens) + max_tokens > self.context_tokens:
             raise UsageError(
                 f"A prompt of {len(tokens)} tokens and an answer of {max_tokens} do not fit a context of "
-                f"{self._context_tokens} tokens.",
+                f"{self.context_tokens} tokens.",
                 remedy="Ask for a shorter answer (generation.answer_tokens) or set generation.context_tokens higher.",
             )
-        return self._generate(list(tokens), max_tokens, sampling, cancelled)
+        return self._generate(list(tokens), tuple(passages), max_tokens, sampling, cancelled)
 
     def close(self) -> None:
-        """Frees the memory; waits for an answer that is being made."""
+        """Frees the memory; waits for an answer that is being made, and for states that are being saved."""
         with self._lock:
+            self._cache.close()
             self._context.close()
+            for pool in self._pools or ():
+                pool.close()
             self._model.close()
 
+    # ------------------------------------------------------------ an answer
+
     def _generate(
-        self, tokens: list[int], max_tokens: int, sampling: Sampling, cancelled: CancelCheck
+        self,
+        tokens: list[int],
+        passages: tuple[PassageSpan, ...],
+        max_tokens: int,
+        sampling: Sampling,
+        cancelled: CancelCheck,
     ) -> Iterator[Generated]:
         with self._lock, _Watch(self._context, cancelled) as watch, self._sampler(sampling) as sampler:
-            position = self._cache.keep_common(tokens)
-            while position < len(tokens):
-                piece = tokens[position : position + self._context.batch_tokens]
-                if watch.cancelled() or not self._cache.decode(piece):
-                    yield Generated(text="", token_count=0, stop="cancelled")
-                    return
-                position += len(piece)
+            try:
+                prefill = self._cache.fill(
+                    tokens, passages, splice=self._settings.passages == "spliced", cancelled=watch.cancelled
+                )
+            except Aborted:
+                yield Generated(text="", token_count=0, stop="cancelled")
+                return
+            yield Generated(text="", token_count=0, stop=None, prefill=self._with_notes(prefill))
             decoder = codecs.getincrementaldecoder("utf-8")("replace")
+            stops = StopStrings(self._chat.stops)
             count = 0
-            stop: Literal["end", "length", "cancelled"] | None = None
-            while stop is None:
-                token = sampler.sample(self._context)
+            stop: Literal["end", "length", "cancelled"] = "length"
+            for token in self._tokens(tokens, max_tokens, sampler, watch):
+                if token is None:
+                    stop = "cancelled"
+                    break
                 if self._model.is_end(token):
                     stop = "end"
                     break
                 count += 1
-                yield Generated(text=decoder.decode(self._model.piece(token)), token_count=count, stop=None)
-                if count == max_tokens:
-                    stop = "length"
-                elif watch.cancelled() or not self._cache.decode([token]):
-                    stop = "cancelled"
-            yield Generated(text=decoder.decode(b"", final=True), token_count=count, stop=stop)
+                text = stops.feed(decoder.decode(self._model.piece(token)))
+                yield Generated(text=text, token_count=count, stop=None)
+                if stops.reached:
+                    stop = "end"
+                    break
+            rest = stops.feed(decoder.decode(b"", final=True)) + stops.finish()
+            yield Generated(text=rest, token_count=count, stop=stop)
+
+    def _tokens(self, prompt: Sequence[int], max_tokens: int, sampler: Sampler, watch: _Watch) -> Iterator[int | None]:
+        """The tokens of the answer, ``max_tokens`` at most; None when it was cancelled.
+
+        What is drafted is decoded together with the token before it, and each token is sampled from the row that it
+        has there: the sampler sees the same logits, one after the other, as without drafts.
+        """
+        lookup = Lookup(prompt) if self._settings.speculation == "lookup" and self._context.is_divisible else None
+        drafts = DraftLength()
+        token = sampler.sample(self._context)
+        left = max_tokens
+        while True:
+            yield token
+            left -= 1
+            if left == 0:
+                return
+            draft: list[int] = []
+            match = 0
+            if lookup is not None:
+                lookup.add(token)
+                draft, match = lookup.propose(min(LONGEST_DRAFT, left - 1))
+                draft = draft[: drafts.best(match)] if draft else draft
+            held = len(self._cache.tokens)
+            if watch.cancelled() or not self._cache.append([token, *draft]):
+                yield None
+                return
+            right = 0
+            token = sampler.sample(self._context, 0)
+            while right < len(draft) and token == draft[right]:
+                yield token
+                left -= 1
+                if left == 0:
+                    self._cache.trim(held + 1 + right)
+                    return
+                if lookup is not None:
+                    lookup.add(token)
+                right += 1
+                token = sampler.sample(self._context, right)
+            if draft:
+                drafts.learn(match, right=right, drafted=len(draft))
+                self._cache.trim(held + 1 + right)
 
     @contextlib.contextmanager
     def _sampler(self, sampling: Sampling) -> Iterator[Sampler]:
+        asked = SamplingWishes(
+            temperature=sampling.temperature,
+            top_k=sampling.top_k,
+            top_p=sampling.top_p,
+            min_p=sampling.min_p,
+            repeat_penalty=sampling.repeat_penalty,
+        )
+        chosen = resolve(asked, self._wishes)
         sampler = Sampler(
             self._model,
-            temperature=sampling.temperature,
-            top_p=sampling.top_p,
-            repeat_penalty=sampling.repeat_penalty,
-            penalty_tokens=_PENALTY_TOKENS,
+            temperature=chosen.temperature,
+            top_k=chosen.top_k,
+            top_p=chosen.top_p,
+            min_p=chosen.min_p,
+            repeat_penalty=chosen.repeat_penalty,
+            penalty_tokens=chosen.penalty_tokens,
             seed=sampling.seed,
         )
         try:
             yield sampler
         finally:
             sampler.close()
+
+    def _with_notes(self, prefill: Prefill) -> Prefill:
+        """What had to be changed to load the model is told once, with the first answer."""
+        told, self._told_once = self._told_once, ()
+        return dataclasses.replace(prefill, notes=(*told, *prefill.notes)) if told else prefill
+
+
+def _pools(settings: GeneratorSettings) -> tuple[ThreadPool, ThreadPool] | None:
+    """Threads on the processors of the plan, for decoding and for prefill; None where the system places them."""
+    made = [make_pool(cpus) for cpus in (settings.decode_cpus, settings.prefill_cpus)]
+    pools = [pool for pool in made if pool is not None]
+    if len(pools) == len(made):
+        return pools[0], pools[1]
+    for pool in pools:
+        pool.close()
+    return None
+
+
+def _scope(model: ModelFile, context: ContextSettings) -> str:
+    """All that a saved state depends on but its tokens."""
+    parts = (model.sha256, context.cache_type, str(context.flash_attention), engine_version())
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
 class _Watch:

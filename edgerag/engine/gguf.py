@@ -28,8 +28,10 @@ _LENGTH = struct.Struct("<Q")
 _KEPT_ARRAY = 1024  # longer arrays (vocabulary, merges) are skipped: nobody here reads them
 _MOST_ELEMENTS = 4_000_000  # of one array of strings; the largest vocabularies have 300,000
 _MOST_ENTRIES = 65_536  # keys, and tensors; the largest models have a few thousand
+_MOST_LAYERS = 512  # LLAMA_MAX_LAYERS of llama.cpp
 _LONGEST_KEY = 65_535  # by the format
 _READ_BYTES = 1 << 20
+_VOCABULARY = repr("tokenizer.ggml.tokens")
 
 # ggml type -> (name, elements per block, bytes per block). Source: ggml.c, type_traits.
 _TENSOR_TYPES = {
@@ -60,6 +62,11 @@ class Header:
     metadata: Mapping[str, Value]
     parameter_count: int
     weight_type: str  # of the type that most weights have: "Q8_0"
+    vocabulary_size: int = 0  # 0: it has no vocabulary
+    # Of the weights, in bytes: the table of token vectors where another one gives the output (of it one row is
+    # read per token), and the experts (of which each token passes through a few).
+    table_bytes: int = 0
+    expert_bytes: int = 0
 
     @property
     def architecture(self) -> str:
@@ -87,6 +94,14 @@ class Header:
     @property
     def dimension(self) -> int:
         return self.number(f"{self.architecture}.embedding_length", 0)
+
+    @property
+    def layers(self) -> int:
+        """Raises ModelDamaged when there are more than llama.cpp can hold."""
+        count = self.number(f"{self.architecture}.block_count", 0)
+        if count > _MOST_LAYERS:
+            raise ModelDamaged(f"{self.path} claims {count:,} layers; llama.cpp takes {_MOST_LAYERS} at most.")
+        return count
 
     @property
     def chat_template(self) -> str:
@@ -117,6 +132,29 @@ class Header:
             raise ModelDamaged(f"{self.path} has no whole number for {key!r} in its header but {value!r}.")
         return value
 
+    def per_layer(self, key: str, default: int) -> tuple[int, ...]:
+        """A whole number for each layer, whether the file gives one for all or one for each. Raises ModelDamaged
+        when it gives them for another number of layers."""
+        value = self.metadata.get(key, default)
+        if not isinstance(value, tuple):
+            return (self.number(key, default),) * self.layers
+        numbers = tuple(int(v) for v in value if isinstance(v, int) and v >= 0)
+        if len(numbers) != len(value) or len(numbers) != self.layers:
+            raise ModelDamaged(
+                f"{self.path} has {len(value)} values for {key!r} in its header, not a whole number for each of its "
+                f"{self.layers} layers."
+            )
+        return numbers
+
+    def real(self, key: str) -> float | None:
+        """A finite number, or None where the file has none."""
+        value = self.metadata.get(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            raise ModelDamaged(f"{self.path} has no number for {key!r} in its header but {value!r}.")
+        return float(value)
+
 
 def read_header(path: Path) -> Header:
     """Reads and checks the header of ``path``. Raises ModelMissing or ModelDamaged."""
@@ -137,6 +175,7 @@ class _Cursor:
         self.path = path
         self.size_bytes = size_bytes
         self.position = 0
+        self.vocabulary_size = 0
         self._file = file
         self._data = b""
         self._start = 0  # where in the file ``_data`` begins
@@ -216,11 +255,11 @@ def _read(cursor: _Cursor) -> Header:
         if key in metadata:
             raise cursor.damaged(f"the key {key[:80]!r} comes twice")
         metadata[key] = _value(cursor, repr(key[:80]))
-    sizes, parameter_count, data_end = _tensors(cursor, tensor_count)
+    weights = _tensors(cursor, tensor_count)
     alignment = metadata.get("general.alignment", 32)
     if not isinstance(alignment, int) or not 0 < alignment <= 65_536:
         raise cursor.damaged(f"its alignment is {alignment!r}")
-    needed = math.ceil(cursor.position / alignment) * alignment + data_end
+    needed = math.ceil(cursor.position / alignment) * alignment + weights.end
     if cursor.size_bytes < needed:
         raise ModelDamaged(
             f"Model file {cursor.path} is half copied or cut short: it has {cursor.size_bytes:,} bytes "
@@ -232,8 +271,11 @@ def _read(cursor: _Cursor) -> Header:
         path=cursor.path,
         size_bytes=cursor.size_bytes,
         metadata=metadata,
-        parameter_count=parameter_count,
-        weight_type=max(sizes, key=lambda name: sizes[name], default=""),
+        parameter_count=weights.parameter_count,
+        weight_type=max(weights.by_type, key=lambda name: weights.by_type[name], default=""),
+        vocabulary_size=cursor.vocabulary_size,
+        table_bytes=weights.table_bytes if weights.has_output else 0,
+        expert_bytes=weights.expert_bytes,
     )
     if not header.architecture.isprintable() or not tensor_count:
         raise cursor.damaged("it has no architecture or no weights")
@@ -254,6 +296,8 @@ def _value(cursor: _Cursor, what: str) -> Value:
     if number != _ARRAY:
         return cursor.scalar(number, what)
     element, count = cursor.count(what, code=4), cursor.count(what)
+    if what == _VOCABULARY:
+        cursor.vocabulary_size = count
     if element == _STRING:
         cursor.check_room(count * _LENGTH.size, what)
         if count > _MOST_ELEMENTS:
@@ -270,10 +314,20 @@ def _value(cursor: _Cursor, what: str) -> Value:
     return ()
 
 
-def _tensors(cursor: _Cursor, count: int) -> tuple[dict[str, int], int, int]:
-    """(bytes per weight type, number of parameters, end of the last tensor in the data part)."""
-    sizes: dict[str, int] = {}
-    parameter_count = end = 0
+@dataclass(slots=True)
+class _Weights:
+    """What the tensors add up to, in bytes."""
+
+    by_type: dict[str, int]
+    parameter_count: int = 0
+    end: int = 0  # of the last tensor, in the data part
+    table_bytes: int = 0
+    expert_bytes: int = 0
+    has_output: bool = False
+
+
+def _tensors(cursor: _Cursor, count: int) -> _Weights:
+    weights = _Weights(by_type={})
     for _ in range(count):
         name = _key(cursor, "a tensor name")
         what = f"tensor {name[:80]!r}"
@@ -292,10 +346,15 @@ def _tensors(cursor: _Cursor, count: int) -> tuple[dict[str, int], int, int]:
         if elements == 0 or shape[0] % block:
             raise cursor.damaged(f"{what} of type {type_name} has the shape {shape}")
         size = elements // block * block_bytes
-        sizes[type_name] = sizes.get(type_name, 0) + size
-        parameter_count += elements
-        end = max(end, offset + size)
-    return sizes, parameter_count, end
+        weights.by_type[type_name] = weights.by_type.get(type_name, 0) + size
+        weights.parameter_count += elements
+        weights.end = max(weights.end, offset + size)
+        weights.has_output |= name == "output.weight"
+        if name == "token_embd.weight":
+            weights.table_bytes = size
+        elif "_exps." in name:
+            weights.expert_bytes += size
+    return weights
 
 
 def _refuse_parts(cursor: _Cursor, metadata: Mapping[str, Value]) -> None:

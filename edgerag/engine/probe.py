@@ -124,11 +124,11 @@ def _work(model: ModelFile) -> None:
         embedder = open_embedder(replace(model, context_tokens=min(model.context_tokens or 64, 64)), threads=1)
         embedder.embed_query("probe")
         return
-    from edgerag.engine.generator import open_generator
+    from edgerag.engine.generator import open_generator, plain_settings
 
-    generator = open_generator(model, context_tokens=512, threads=1)
+    generator = open_generator(model, plain_settings(context_tokens=512, threads=1))
     for roles in _CONVERSATIONS:
-        tokens = generator.encode_chat([Message(role=role, parts=("a",)) for role in roles])  # type: ignore[arg-type]
+        tokens = generator.encode_chat([Message(role=role, parts=("a",)) for role in roles]).tokens  # type: ignore[arg-type]
     sampling = Sampling(temperature=0, top_p=1, repeat_penalty=1.1, seed=0)
     for _ in generator.generate(tokens[:128], max_tokens=2, sampling=sampling, cancelled=lambda: False):
         pass

@@ -3,15 +3,39 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from edgerag.config import parse_size
 from edgerag.errors import UsageError
 from edgerag.ui import output, report
 
+if TYPE_CHECKING:
+    from edgerag.session import Session
 
-def run_bench(arguments: argparse.Namespace, *, budget_bytes: int) -> int:
-    """``budget_bytes`` is the setting's, for a run without ``--budget``. Raises UsageError."""
+
+def run_bench(session: Session, arguments: argparse.Namespace) -> int:
+    """Raises UsageError, ModelError."""
+    return _generate(session, arguments) if arguments.action == "generate" else _index(session, arguments)
+
+
+def _generate(session: Session, arguments: argparse.Namespace) -> int:
+    from edgerag.measure.generate import bench_generate, subject_of
+    from edgerag.measure.questions import given_questions
+
+    questions = given_questions(Path(arguments.questions), count=arguments.count) if arguments.questions else []
+    figures = bench_generate(
+        subject_of(session.catalog, session.settings),
+        questions=questions,
+        parts=arguments.parts,
+        progress=report.say,
+    )
+    output.write_json(figures) if arguments.json else output.write(generate_text(figures))
+    return report.EXIT_OK
+
+
+def _index(session: Session, arguments: argparse.Namespace) -> int:
+    budget_bytes = session.budget_bytes()
     try:
         from edgerag.measure.index import bench_index
     except ImportError as error:  # a machine that only searches need not have it
@@ -26,6 +50,27 @@ def run_bench(arguments: argparse.Namespace, *, budget_bytes: int) -> int:
     else:
         output.write(index_text(figures))
     return report.EXIT_OK
+
+
+def generate_text(figures: dict[str, Any]) -> str:
+    """The figures for people; those that were not measured are left out."""
+    rows = (
+        ("first words, nothing known", "ttft_plain_s", "{:.2f} s, plain llama-cpp-python"),
+        ("first words, first passage known", "ttft_exact_s", "{:.2f} s"),
+        ("first words, all passages known", "ttft_spliced_s", "{:.2f} s, spliced"),
+        ("first words of a second turn", "ttft_turn2_s", "{:.2f} s"),
+        ("  plain", "ttft_turn2_plain_s", "{:.2f} s"),
+        ("prefill as tuned", "prefill_tps_tuned", "{:.0f} tokens/s"),
+        ("prefill as Q4_1 with the binding's defaults", "prefill_tps_default", "{:.0f} tokens/s"),
+        ("decode of quotations", "decode_tps_plain", "{:.0f} tokens/s"),
+        ("  with lookup", "decode_tps_lookup", "{:.0f} tokens/s"),
+        ("cancel, 99 of 100", "cancel_p99_ms", "{:.0f} ms"),
+        ("right answers, exact", "accuracy_exact", "{:.1%}"),
+        ("right answers, spliced", "accuracy_spliced", "{:.1%}"),
+    )
+    known = [(label, form.format(figures[key])) for label, key, form in rows if key in figures]
+    lines = [f"{figures['model']}, {figures['threads']} threads"]
+    return "\n".join(lines + [f"  {label:<44} {value}" for label, value in known]) + "\n"
 
 
 def index_text(figures: dict[str, Any]) -> str:

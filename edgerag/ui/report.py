@@ -21,6 +21,7 @@ EXIT_OK = 0
 EXIT_SOME_FAILED = 1
 EXIT_INTERRUPTED = 130
 _REASONS_SHOWN = 20
+_SENTENCE_WIDTH = 120
 
 
 def say(text: str) -> None:
@@ -35,6 +36,16 @@ def fail(error: EdgeragError) -> int:
     """Says what went wrong and gives the exit code."""
     say(f"edgerag: {error}")
     return error.exit_code
+
+
+def unsupported_sentences(answer: Answer) -> None:
+    """Names the sentences of the answer that stand in no source, each with the reason."""
+    unsupported = [sentence for sentence in answer.sentences if sentence.support == "unsupported"]
+    for sentence in unsupported[:_REASONS_SHOWN]:
+        text = one_line(answer.text[sentence.start : sentence.end], _SENTENCE_WIDTH)
+        say(f"[?] not in the sources: “{text}” {sentence.reason}")
+    if len(unsupported) > _REASONS_SHOWN:
+        say(f"  ... and {len(unsupported) - _REASONS_SHOWN} more (--json lists all)")
 
 
 def timings_line(answer: Answer) -> str:

@@ -86,6 +86,30 @@ class TestAsking:
         hits = json.loads(edgerag("search", "--json", question).stdout)["hits"]
         assert file in [Path(hit["file"]).name for hit in hits[:2]]
 
+    def test_without_a_chat_model_by_choice_the_documents_sentences_are_the_answer(self) -> None:
+        answer = json.loads(edgerag("ask", "--no-llm", "--json", TORQUE).stdout)
+        assert answer["stop_reason"] == "instant" and answer["model"] == "" and answer["sentences"] == []
+        assert "9 Nm" in answer["answer"] and "[1]" in answer["answer"]
+        text = (EXAMPLES / "kestrel-p40-manual.md").read_text(encoding="utf-8")
+        first = answer["instant"][0]
+        assert text[first["start"] : first["end"]] == first["text"]
+        assert edgerag("--no-llm", "ask", TORQUE).stdout.startswith(answer["answer"])
+
+    def test_on_a_terminal_the_documents_speak_before_the_model(self) -> None:
+        master, slave = pty.openpty()
+        process = subprocess.Popen([sys.executable, "-m", "edgerag", "ask", TORQUE], stdout=slave, stderr=slave)
+        os.close(slave)
+        shown = b""
+        try:
+            while piece := os.read(master, 4096):
+                shown += piece
+        except OSError:  # Linux says so when the other end is closed
+            pass
+        os.close(master)
+        assert process.wait(60) == 0
+        text = shown.decode()
+        assert 0 <= text.index("From the documents:") < text.index("9 Nm") < text.index("Sources")
+
     def test_pdf_sources_have_pages(self) -> None:
         hits = json.loads(edgerag("search", "--json", "noise level at one metre").stdout)["hits"]
         assert (hits[0]["page_first"], hits[0]["page_last"]) == (2, 2)
@@ -371,6 +395,19 @@ class TestBadInput:
         monkeypatch.setenv("EDGERAG_HOME", str(filled))
         assert "no-such-chat" in edgerag("ask", "--chat", "no-such-chat", TORQUE, check=4).stderr
         assert "embedder" in edgerag("ask", "--chat", "all-minilm-l6-v2", TORQUE, check=4).stderr
+
+    def test_where_no_chat_model_can_be_loaded_the_documents_answer_and_the_exit_code_tells(
+        self, filled: Path, tmp_path: Path, models_folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "indexes").symlink_to(filled / "indexes")
+        (tmp_path / "models").mkdir()
+        for name in ("all-minilm-l6-v2.gguf", "manifest.toml"):
+            (tmp_path / "models" / name).symlink_to(models_folder / name)
+        monkeypatch.setenv("EDGERAG_HOME", str(tmp_path))
+        done = edgerag("ask", TORQUE, check=4)
+        assert "9 Nm" in done.stdout and "Sources" in done.stdout
+        assert "models pull" in done.stderr
+        assert edgerag("ask", "--no-llm", TORQUE).stdout == done.stdout
 
     def test_an_answer_that_was_cut_says_so(self, filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("EDGERAG_HOME", str(filled))

@@ -11,7 +11,7 @@ from edgerag.ask.pipeline import NOT_FOUND, ask
 from edgerag.config import ChunkSettings, GenerationSettings, IngestSettings, RetrievalSettings
 from edgerag.engine.catalog import Catalog
 from edgerag.engine.embedder import LlamaEmbedder, open_embedder
-from edgerag.engine.generator import LlamaGenerator, open_generator
+from edgerag.engine.generator import LlamaGenerator, open_generator, plain_settings
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.library import Library, open_library
 from edgerag.ingest.pipeline import ingest
@@ -55,7 +55,8 @@ def embedder(catalog: Catalog) -> Iterator[LlamaEmbedder]:
 
 @pytest.fixture(scope="module")
 def generator(catalog: Catalog) -> Iterator[LlamaGenerator]:
-    opened = open_generator(catalog.find("chat"), context_tokens=GenerationSettings().context_tokens, threads=THREADS)
+    settings = plain_settings(context_tokens=GenerationSettings().context_tokens, threads=THREADS)
+    opened = open_generator(catalog.find("chat"), settings)
     yield opened
     opened.close()
 

@@ -18,6 +18,7 @@ from edgerag.types import (
     Answer,
     AnswerDelta,
     AnswerDone,
+    AnswerSentence,
     AskEvent,
     Chunk,
     Document,
@@ -31,6 +32,8 @@ from edgerag.types import (
     IngestDone,
     IngestEvent,
     IngestProgress,
+    InstantAnswer,
+    InstantSentence,
     LibraryStatus,
     Page,
     ParsedDocument,
@@ -44,6 +47,7 @@ from edgerag.types import (
     StageTime,
     StopReason,
     StoredChunk,
+    ThoughtDelta,
     TokenCounts,
     Turn,
 )
@@ -151,6 +155,9 @@ class ScriptedSession:
         self.reply = REPLY
         self.stop_reason: StopReason = "end"
         self.notes: tuple[str, ...] = ()
+        self.instant: tuple[InstantSentence, ...] = ()
+        self.thought = ""  # in two pieces, before the reply
+        self.unsupported: tuple[str, ...] = ()  # parts of the reply that stand in no source
         self.sources: tuple[Source, ...] | None = None
         self.pending = 0
         self.blocks: list[SegmentBlocks] = []
@@ -165,6 +172,8 @@ class ScriptedSession:
         ]
         self.index_notes: tuple[str, ...] = ()  # of an ingest
         self.before_delta: Callable[[int], None] = lambda index: None  # in the worker's thread
+        self.before_model: Callable[[], None] = lambda: None
+        self.before_answer: Callable[[], None] = lambda: None
         self.before_file: Callable[[int], None] = lambda index: None
         self.threads: set[str] = set()
 
@@ -181,7 +190,13 @@ class ScriptedSession:
         yield PlanMade(Plan(question, "latin", terms, 4, 40, 1.0, 1.0, 80))
         sources = self.sources if self.sources is not None else self._sources()
         yield HitsFound(tuple(source.hit for source in sources))
-        yield PromptReady(Prompt((1,) * 512, sources, (), 0, 256, question_cut=False))
+        yield InstantAnswer(self.instant, sources)
+        self.before_model()
+        yield PromptReady(Prompt((1,) * 512, (), (), sources, (), (), 0, 256, question_cut=False))
+        if self.thought:
+            yield ThoughtDelta(self.thought[: len(self.thought) // 2])
+            self.before_answer()
+            yield ThoughtDelta(self.thought[len(self.thought) // 2 :])
         said = ""
         stop_reason = self.stop_reason
         for index, piece in enumerate(re.findall(r"\s*\S+", self.reply)):
@@ -211,6 +226,14 @@ class ScriptedSession:
                 model=self.model,
                 pending_count=self.pending,
                 notes=self.notes,
+                instant=self.instant,
+                sentences=tuple(
+                    AnswerSentence(
+                        said.index(part), said.index(part) + len(part), (), "unsupported", "No source has it."
+                    )
+                    for part in self.unsupported
+                ),
+                thought=self.thought,
             )
         )
 

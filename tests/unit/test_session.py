@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from fakes import HashingEmbedder, ScriptedGenerator
 
-from edgerag.config import LibrarySettings, MemorySettings, Settings, Share
+from edgerag.config import GenerationSettings, LibrarySettings, MemorySettings, Settings, Share
 from edgerag.errors import EmbedderMismatch, LibraryError, LibraryMissing, UsageError
 from edgerag.index.hnsw.format import read_header
 from edgerag.locations import Locations
@@ -223,3 +223,18 @@ def test_a_library_of_an_older_version_is_brought_up_when_it_is_asked(tmp_path: 
         status = session.library_status()
         assert status is not None
         assert status.document_count == 0
+
+
+def test_in_instant_mode_the_chat_model_is_never_made(tmp_path: Path, docs: Path) -> None:
+    def forbidden() -> ScriptedGenerator:
+        raise AssertionError("the model must not be loaded")
+
+    settings = Settings(generation=GenerationSettings(mode="instant"))
+    embedder = HashingEmbedder()
+    with Session(settings, Locations(tmp_path), embedder=lambda: embedder, generator=forbidden) as session:
+        fill(session, docs)
+        session.warm()
+        *_, done = session.ask("When does the badger sleep?")
+        assert isinstance(done, AnswerDone)
+        assert "The badger sleeps by day in its sett." in done.answer.text
+        assert session.chat_model_name() == ""

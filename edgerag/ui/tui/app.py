@@ -40,6 +40,7 @@ _SHOW_INGEST_EVERY_S = 0.1
 def run(session: Session) -> int:
     """Runs the terminal UI until the user leaves it; gives the exit code."""
     app = EdgeragApp(session)
+    session.tune_when_idle()
     app.run()
     return app.return_code or 0
 
@@ -61,7 +62,7 @@ class EdgeragApp(App[None]):
     def __init__(self, session: Session) -> None:
         super().__init__()
         self.session = session
-        self.facts = Facts(library_name=session.settings.library.name)
+        self.facts = Facts(library_name=session.settings.library.name, answers=session.settings.generation.mode)
         self.facts_changed: Signal[Facts] = Signal(self, "facts")
         self.ingest_view = IngestView()
         self.ingest_changed: Signal[IngestView] = Signal(self, "ingest")

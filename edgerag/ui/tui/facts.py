@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from edgerag.types import Answer, LibraryStatus
+from edgerag.types import Answer, GenerationMode, LibraryStatus
 from edgerag.ui.output import size
 
 
@@ -13,6 +13,7 @@ class Facts:
     """The state of model, library and machine as last looked at. ``known`` is False before the first look."""
 
     known: bool = False
+    answers: GenerationMode = "model"  # what is to answer
     model: str = ""  # "" when there is no chat model
     library_name: str = ""
     library: LibraryStatus | None = None
@@ -25,11 +26,11 @@ class Facts:
 
     @property
     def ready(self) -> bool:
-        return bool(self.model) and self.has_documents
+        return (bool(self.model) or self.answers == "instant") and self.has_documents
 
 
 def model_figure(facts: Facts) -> str:
-    return facts.model or "no model"
+    return facts.model or ("no model" if facts.answers == "model" else "without a model")
 
 
 def library_figure(facts: Facts) -> str:

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import pytest
 from fakes import HashingEmbedder, ScriptedGenerator
 
-from edgerag.ask.pipeline import NOT_FOUND, ask, search
+from edgerag.ask.pipeline import NOT_FOUND, UNCONFIRMED, ask, search
 from edgerag.config import GenerationSettings, RetrievalSettings
-from edgerag.errors import LibraryError, ModelMissing, UsageError
+from edgerag.errors import LibraryError, ModelDamaged, ModelMissing, UsageError
 from edgerag.index.library import Library
 from edgerag.types import (
     Answer,
@@ -16,14 +18,22 @@ from edgerag.types import (
     AskEvent,
     CancelCheck,
     Embedder,
+    EncodedChat,
     Generated,
     Generator,
     HitsFound,
+    InstantAnswer,
+    Message,
+    PassageSpan,
     PlanMade,
     PromptReady,
     Sampling,
+    ThoughtDelta,
     Turn,
 )
+
+if TYPE_CHECKING:
+    from edgerag.types import Vectors
 
 TEXTS = {
     "/handbook/pump.txt": "The lid screws of the pump need a torque of 12 newton metres. Grease them every year.",
@@ -90,8 +100,8 @@ def unavailable() -> Embedder:
 
 def test_events_come_in_order(library: Library) -> None:
     kinds = [type(event) for event in events_of(TORQUE, library)]
-    assert kinds[:3] == [PlanMade, HitsFound, PromptReady]
-    assert set(kinds[3:-1]) == {AnswerDelta}
+    assert kinds[:4] == [PlanMade, HitsFound, InstantAnswer, PromptReady]
+    assert set(kinds[4:-1]) == {AnswerDelta}
     assert kinds[-1] is AnswerDone
 
 
@@ -116,10 +126,12 @@ def test_every_stage_is_timed(library: Library) -> None:
         "vector",
         "fuse",
         "select",
+        "instant",
         "model_load",
         "prompt",
         "first_token",
         "generate",
+        "check",
     }
     assert set(stages) == expected | {"total"}
     assert stages[-1] == "total"
@@ -184,7 +196,8 @@ def test_without_a_chat_model_the_sources_are_shown(library: Library) -> None:
     events = events_of(TORQUE, library, generator=missing)
     answer = answer_of(events)
     assert answer.stop_reason == "no_model" and answer.found and answer.sources
-    assert "chat model" in answer.text
+    assert "“The lid screws of the pump need a torque of 12 newton metres.” [1]" in answer.text
+    assert answer.sources[0].cited
     assert any("models pull" in note for note in answer.notes)
     assert not any(isinstance(event, PromptReady) for event in events)
 
@@ -316,7 +329,13 @@ def test_the_model_is_freed_when_the_reader_walks_away(library: Library) -> None
         closed = False
 
         def generate(
-            self, tokens: Sequence[int], *, max_tokens: int, sampling: Sampling, cancelled: CancelCheck
+            self,
+            tokens: Sequence[int],
+            *,
+            passages: Sequence[PassageSpan] = (),
+            max_tokens: int,
+            sampling: Sampling,
+            cancelled: CancelCheck,
         ) -> Iterator[Generated]:
             try:
                 yield from super().generate(tokens, max_tokens=max_tokens, sampling=sampling, cancelled=cancelled)
@@ -375,3 +394,169 @@ def test_search_gives_as_many_as_asked_for(library_of: LibraryOf, embedder: Hash
     library = library_of({f"/{n}.txt": f"pump number {n}" for n in range(60)}, embedder=embedder)
     hits = search("pump", library=library, embedder=lambda: embedder, settings=RetrievalSettings(), limit=50).hits
     assert len(hits) == 50
+
+
+# ---------------------------------------------------------------- the documents' own sentences
+
+
+def test_the_documents_own_sentences_come_before_the_model_is_there(library: Library) -> None:
+    import threading
+
+    released = threading.Event()
+
+    def slow() -> Generator:
+        assert released.wait(60)
+        return ScriptedGenerator("It is 12 newton metres [1].")
+
+    kinds = []
+    for event in ask(
+        TORQUE,
+        library=library,
+        embedder=lambda: HashingEmbedder(dimension=256),
+        generator=slow,
+        retrieval=RetrievalSettings(),
+        generation=GenerationSettings(),
+        cancelled=never,
+    ):
+        kinds.append(type(event))
+        if isinstance(event, InstantAnswer):
+            released.set()
+            assert "12 newton metres" in event.sentences[0].text
+            numbers = {source.number for source in event.sources}
+            assert {sentence.source for sentence in event.sentences} <= numbers
+    assert kinds.index(InstantAnswer) < kinds.index(PromptReady)
+    assert isinstance(event, AnswerDone)
+    for sentence in event.answer.instant:
+        source = event.answer.sources[sentence.source - 1]
+        text = library.parsed_document(source.hit.chunk.document_id).text
+        assert text[sentence.start : sentence.end] == sentence.text
+
+
+def test_in_instant_mode_they_are_the_answer_and_no_model_is_loaded(library: Library) -> None:
+    def forbidden() -> Generator:
+        raise AssertionError("the model must not be loaded")
+
+    answer = answer_of(events_of(TORQUE, library, generator=forbidden, generation=GenerationSettings(mode="instant")))
+    assert answer.text.startswith("“The lid screws of the pump need a torque of 12 newton metres.” [1]")
+    assert (answer.stop_reason, answer.found, answer.model, answer.notes) == ("instant", True, "", ())
+    assert answer.sources[0].cited and answer.sentences == ()
+
+
+def test_in_instant_mode_too_it_says_that_nothing_was_found(library: Library) -> None:
+    answer = answer_of(
+        events_of("Who won the world cup in 1998?", library, generation=GenerationSettings(mode="instant"))
+    )
+    assert (answer.text, answer.stop_reason, answer.instant) == (NOT_FOUND, "no_sources", ())
+
+
+# ---------------------------------------------------------------- looking the answer up
+
+
+def checked(reply: str, library: Library, *, question: str = TORQUE) -> Answer:
+    return answer_of(events_of(question, library, generator=lambda: ScriptedGenerator(reply)))
+
+
+def test_every_sentence_of_the_model_is_looked_up(library: Library) -> None:
+    answer = checked("The lid screws need 12 newton metres [1]. The valve needs 77 newton metres [1].", library)
+    true, invented = answer.sentences
+    assert answer.text[true.start : true.end] == "The lid screws need 12 newton metres [1]."
+    assert (true.support, true.sources) == ("supported", (1,))
+    assert (invented.support, invented.sources) == ("unsupported", ())
+    assert "the number 77" in invented.reason
+    assert UNCONFIRMED not in answer.notes
+
+
+def test_an_answer_without_a_true_sentence_is_said_to_be_unconfirmed_whatever_it_cites(library: Library) -> None:
+    assert UNCONFIRMED in checked("The valve needs 77 newton metres [1].", library).notes
+    assert UNCONFIRMED not in checked("It needs 12.", library).notes
+
+
+def test_a_source_that_confirms_an_unmarked_sentence_counts_as_used(library: Library) -> None:
+    answer = checked("12 Nm.", library)
+    assert answer.text == "12 Nm."
+    assert answer.sources[0].cited
+
+
+def test_what_the_program_wrote_itself_is_not_looked_up(library: Library) -> None:
+    assert checked("", library).sentences == ()
+    assert checked("", library, question="Who won the world cup in 1998?").sentences == ()
+
+
+def test_a_cancelled_answer_is_not_looked_up(library: Library) -> None:
+    said: list[bool] = []
+    for event in ask(
+        TORQUE,
+        library=library,
+        embedder=lambda: HashingEmbedder(dimension=256),
+        generator=lambda: ScriptedGenerator("The valve needs 77 newton metres and a lot of other things besides [1]."),
+        retrieval=RetrievalSettings(),
+        generation=GenerationSettings(),
+        cancelled=lambda: bool(said),
+    ):
+        if isinstance(event, AnswerDelta):
+            said.append(True)
+    assert isinstance(event, AnswerDone)
+    assert event.answer.stop_reason == "cancelled" and event.answer.sentences == ()
+
+
+def test_an_embedder_that_never_came_is_not_waited_for(library: Library) -> None:
+    answer = answer_of(
+        events_of(
+            TORQUE, library, embedder=unavailable, generator=lambda: ScriptedGenerator("Whales sing loudly at night.")
+        )
+    )
+    assert [sentence.support for sentence in answer.sentences] == ["unsupported"]
+
+
+def test_an_embedder_that_fails_after_the_answer_does_not_take_it_away(library: Library) -> None:
+    class Failing(HashingEmbedder):
+        def embed_passages(self, texts: Sequence[str]) -> Vectors:
+            raise ModelDamaged("The embedder broke.")
+
+    answer = answer_of(
+        events_of(
+            TORQUE,
+            library,
+            embedder=lambda: Failing(dimension=256),
+            generator=lambda: ScriptedGenerator("Whales sing loudly at night."),
+        )
+    )
+    assert answer.text == "Whales sing loudly at night."
+    assert [sentence.support for sentence in answer.sentences] == ["unsupported"]
+    assert any("The embedder broke." in note for note in answer.notes)
+
+
+# ---------------------------------------------------------------- thoughts
+
+
+def test_thoughts_are_told_apart_from_the_answer(library: Library) -> None:
+    reply = "<think>\nThe question is about [9] lids.\n</think>\n\nIt is 12 newton metres [1]."
+    events = events_of(TORQUE, library, generator=lambda: ScriptedGenerator(reply))
+    answer = answer_of(events)
+    assert answer.text == "It is 12 newton metres [1]."
+    assert answer.thought.strip() == "The question is about [9] lids."
+    assert "".join(event.text for event in events if isinstance(event, ThoughtDelta)) == answer.thought
+
+
+def test_a_model_that_only_thinks_leaves_the_word_to_the_documents(library: Library) -> None:
+    answer = checked("<think>So many things could be said about this pump and", library)
+    assert "12 newton metres" in answer.text and "So many things" not in answer.text
+    assert answer.thought.startswith("So many things")
+    assert any("still thinking" in note for note in answer.notes)
+
+
+def test_escape_codes_in_thoughts_are_gone(library: Library) -> None:
+    answer = checked("<think>a\x1b[31mb</think>It is 12 newton metres [1].", library)
+    assert answer.thought == "ab"
+
+
+def test_a_thought_that_the_chat_format_opened_is_one(library: Library) -> None:
+    class Opening(ScriptedGenerator):
+        def encode_chat(self, messages: Sequence[Message]) -> EncodedChat:
+            return dataclasses.replace(super().encode_chat(messages), opening="<|assistant|>\n<think>\n")
+
+    answer = answer_of(
+        events_of(TORQUE, library, generator=lambda: Opening("First the lid.</think> It is 12 newton metres [1]."))
+    )
+    assert answer.text == "It is 12 newton metres [1]."
+    assert answer.thought == "First the lid."

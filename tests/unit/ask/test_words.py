@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgerag.ask.words import content_words, numbers, sentence_spans
+from edgerag.ask.words import content_words, sentence_spans
 
 
 def sentences(text: str) -> list[str]:
@@ -23,6 +23,12 @@ def sentences(text: str) -> list[str]:
         ("- first item\n- second item", ["- first item", "- second item"]),
         ("A paragraph\n\nAnother one", ["A paragraph", "Another one"]),
         ("wrapped\nline.", ["wrapped\nline."]),
+        ("Am 12. Mai 1821 gebaut. Danach nicht.", ["Am 12. Mai 1821 gebaut.", "Danach nicht."]),
+        ("Im 19. Jahrhundert. Das 3. und letzte Rad.", ["Im 19. Jahrhundert.", "Das 3. und letzte Rad."]),
+        (
+            "There were 12. Then they left in 2010. In all 22.",
+            ["There were 12.", "Then they left in 2010.", "In all 22."],
+        ),
         ("", []),
         ("  \n ", []),
     ],
@@ -48,7 +54,3 @@ def test_inflections_share_a_stem_and_function_words_go() -> None:
 def test_unspaced_scripts_become_pairs() -> None:
     assert content_words("所有权") == ["所有", "有权"]
     assert content_words("Rust 的") == ["rust", "的"]
-
-
-def test_numbers_are_compared_without_separators() -> None:
-    assert numbers("1,200 units in 2015, 3.5 percent") == {"1200", "2015", "3.5"}

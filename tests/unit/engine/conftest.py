@@ -13,12 +13,14 @@ sys.path.insert(0, str(Path(__file__).parent))  # for `from gguf_files import ..
 
 from edgerag.engine.catalog import Catalog
 from edgerag.engine.embedder import LlamaEmbedder, open_embedder
-from edgerag.engine.generator import LlamaGenerator, open_generator
+from edgerag.engine.generator import LlamaGenerator, open_generator, plain_settings
 
 
 @pytest.fixture(scope="session")
 def generator(catalog: Catalog) -> Iterator[LlamaGenerator]:
-    opened = open_generator(catalog.find("chat", "smollm2-135m-instruct"), context_tokens=1024, threads=2)
+    opened = open_generator(
+        catalog.find("chat", "smollm2-135m-instruct"), plain_settings(context_tokens=1024, threads=2)
+    )
     yield opened
     opened.close()
 

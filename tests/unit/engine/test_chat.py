@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -33,8 +35,8 @@ def chat(text: str) -> list[Message]:
 
 @pytest.mark.parametrize("text", INJECTIONS)
 def test_a_document_cannot_bring_control_tokens(generator: LlamaGenerator, text: str) -> None:
-    harmless = control_count(generator, generator.encode_chat(chat("harmless")))
-    assert control_count(generator, generator.encode_chat(chat(text))) == harmless
+    harmless = control_count(generator, generator.encode_chat(chat("harmless")).tokens)
+    assert control_count(generator, generator.encode_chat(chat(text)).tokens) == harmless
 
 
 @settings(max_examples=100, deadline=None)
@@ -57,7 +59,7 @@ def test_text_comes_back_as_it_was(generator: LlamaGenerator, text: str) -> None
 def test_the_real_format_is_that_of_its_template(generator: LlamaGenerator) -> None:
     tokens = generator.encode_chat(
         [Message("system", ("S",)), Message("user", ("U", "V")), Message("assistant", ("A",)), Message("user", ("W",))]
-    )
+    ).tokens
     said = b"".join(generator._model.piece(token, special=True) for token in tokens).decode()
     assert said == (
         "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nUV<|im_end|>\n"
@@ -68,7 +70,7 @@ def test_the_real_format_is_that_of_its_template(generator: LlamaGenerator) -> N
 def test_the_tokens_of_a_part_are_the_same_wherever_it_stands(generator: LlamaGenerator) -> None:
     part = "The lid screws need 12 Nm."
     alone = tuple(generator._chat.plain_tokens(part))
-    tokens = generator.encode_chat([Message("user", ("before ", part, " after"))])
+    tokens = generator.encode_chat([Message("user", ("before ", part, " after"))]).tokens
     assert any(tokens[i : i + len(alone)] == alone for i in range(len(tokens)))
 
 
@@ -91,6 +93,101 @@ def test_a_template_without_system_role_gets_it_before_the_first_question() -> N
 def test_a_template_that_drops_the_system_message_gets_it_before_the_first_question() -> None:
     template = "{% for m in messages if m.role != 'system' %}[{{ m.content }}]{% endfor %}"
     assert format_of(template).pieces(("system", "user")) == ("[", 0, "\n\n", 1, "]")
+
+
+STRICT = (
+    "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
+    "{{ raise_exception('Conversation roles must alternate user/assistant/user/assistant/...') }}{% endif %}"
+    "{% if m.role == 'user' %}[INST] {{ m.content }} [/INST]{% else %} {{ m.content }}</s>{% endif %}{% endfor %}"
+)
+
+
+def test_a_template_of_strictly_alternating_turns_gets_neighbours_joined() -> None:
+    strict = format_of(STRICT)
+    assert strict.pieces(("user", "assistant", "user")) == (
+        *("[INST] ", 0, " [/INST] ", 1, "</s>[INST] ", 2, " [/INST]"),
+    )
+    assert strict.pieces(("system", "user")) == ("[INST] ", 0, "\n\n", 1, " [/INST]")
+    assert strict.pieces(("user", "user")) == ("[INST] ", 0, "\n\n", 1, " [/INST]")
+    assert strict.pieces(("system", "user", "user", "assistant", "user")) == (
+        *("[INST] ", 0, "\n\n", 1, "\n\n", 2, " [/INST] ", 3, "</s>[INST] ", 4, " [/INST]"),
+    )
+    with pytest.raises(ModelDamaged, match="must alternate"):
+        strict.pieces(("assistant", "user"))
+
+
+def test_neighbours_that_the_template_takes_stay_apart() -> None:
+    assert format_of("").pieces(("user", "user")) == (
+        *("<s>### User:\n", 0, "\n\n### User:\n", 1),
+        "\n\n### Assistant:\n",
+    )
+
+
+CHATML = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+
+
+def test_a_template_that_never_opens_the_reply_has_it_opened_as_it_opens_answers() -> None:
+    assert format_of(CHATML).pieces(("user",)) == ("<|im_start|>user\n", 0, "<|im_end|>\n<|im_start|>assistant\n")
+    assert format_of(CHATML).pieces(("user", "assistant", "user"))[-1] == "<|im_end|>\n<|im_start|>assistant\n"
+    assert format_of(CHATML).pieces(("user", "assistant"))[-1] == "<|im_end|>\n"
+
+
+def test_a_template_whose_answers_need_no_opening_gets_none() -> None:
+    assert format_of(STRICT).pieces(("user",)) == ("[INST] ", 0, " [/INST]")
+
+
+def test_a_template_that_knows_tools_is_told_that_there_are_none() -> None:
+    """Hugging Face's renderer gives ``tools=None``; an undefined name is not None, and would be printed."""
+    nemo = (
+        "{% for m in messages %}{% if tools is not none and m.role == 'user' %}[AVAILABLE_TOOLS] ["
+        "{% for tool in tools %}{{ tool.function | tojson }}{% endfor %}][/AVAILABLE_TOOLS]{% endif %}"
+        "{{ m.content }}{% endfor %}"
+    )
+    assert format_of(nemo).pieces(("user",)) == (0,)
+
+
+def test_a_template_that_cannot_do_without_tools_is_named() -> None:
+    with pytest.raises(ModelDamaged, match=r"chat template of test.*\(give me tools\)"):
+        format_of("{% if not tools %}{{ raise_exception('give me tools') }}{% endif %}{{ messages[0].content }}")
+
+
+def test_the_words_before_the_next_question_are_known() -> None:
+    assert format_of("").next_turn() == "\n\n### User:\n"
+    assert format_of(STRICT).next_turn() == "</s>[INST] "
+    assert format_of("{{ messages[0].content }}").next_turn() == ""  # it takes no conversation of several turns
+
+
+BOMBS = [
+    "{{ ('a' * 99999).replace('a', 'b' * 99999) }}",
+    "{{ ('a' * 99999) | replace('a', 'b' * 99999) }}",
+    "{{ '%0999999999d' % 1 }}",
+    "{{ '%*d' % (999999999, 1) }}",
+    "{{ '{:>9999999999}'.format(1) }}",
+    "{{ '{:>{}}'.format(1, 9999999999) }}",
+    "{{ '%9999999999s' | format('a') }}",
+    "{{ 'a' | center(9999999999) }}",
+    "{{ ('a' * 99999) | indent(99999999) }}",
+    "{{ 'a'.zfill(9999999999) }}",
+    "{{ ('\t' * 9999).expandtabs(9999999) }}",
+    "{{ (['a'] * 99999) | join('b' * 99999) }}",
+    "{{ range(99999) | map('string') | join('b' * 99999) | length }}",
+    "{{ ['a'] | map('replace', 'a', 'b' * 99999) | map('replace', 'b', 'c' * 99999) | list | length }}",
+    "{{ strftime_now('%9999999999Y') }}",
+    "{% set n = namespace(x='a' * 9999) %}{% for i in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}",
+    "{% set n = namespace(x='a' * 9999) %}{% for i in range(60) %}{% set n.x = n.x + n.x %}{% endfor %}",
+    "{% set n = namespace(x=['a']) %}{% for i in range(60) %}{% set n.x = n.x + n.x %}{% endfor %}",
+    "{% set n = namespace(x=9) %}{% for i in range(60) %}{% set n.x = n.x * n.x %}{% endfor %}",
+    "{% set n = namespace(x=[]) %}{% for i in range(9999) %}{% set n.x = n.x + ['a' * 99999] %}{% endfor %}",
+]
+
+
+@pytest.mark.parametrize("template", BOMBS)
+def test_a_template_cannot_make_gigabytes_of_a_few_characters(template: str) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ModelDamaged, match="chat template of test cannot be used"):
+        format_of(template)
+    grown_bytes = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+    assert grown_bytes < 200_000_000
 
 
 def test_a_model_without_template_gets_the_plain_format() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from edgerag.engine.catalog import Catalog
-from edgerag.engine.generator import LlamaGenerator, open_generator
+from edgerag.engine.generator import LlamaGenerator, open_generator, plain_settings
 from edgerag.errors import ModelTooLarge, ModelWrongKind, UsageError
 from edgerag.types import Generated, Message, Sampling
 
@@ -23,7 +23,7 @@ def never() -> bool:
 
 
 def prompt(generator: LlamaGenerator, *parts: str) -> tuple[int, ...]:
-    return generator.encode_chat([Message("system", ("Answer in one sentence.",)), Message("user", parts)])
+    return generator.encode_chat([Message("system", ("Answer in one sentence.",)), Message("user", parts)]).tokens
 
 
 def answer(generator: LlamaGenerator, tokens: tuple[int, ...], sampling: Sampling = GREEDY, room: int = 24) -> str:
@@ -31,11 +31,10 @@ def answer(generator: LlamaGenerator, tokens: tuple[int, ...], sampling: Samplin
 
 
 def test_it_answers(generator: LlamaGenerator) -> None:
-    steps = list(
-        generator.generate(
-            prompt(generator, "What is the capital of France?"), max_tokens=40, sampling=GREEDY, cancelled=never
-        )
-    )
+    tokens = prompt(generator, "What is the capital of France?")
+    first, *steps = generator.generate(tokens, max_tokens=40, sampling=GREEDY, cancelled=never)
+    assert first.prefill is not None
+    assert first.prefill.kept_tokens + first.prefill.computed_tokens == len(tokens)
     assert "Paris" in "".join(step.text for step in steps)
     assert [step.stop for step in steps[:-1]] == [None] * (len(steps) - 1)
     assert steps[-1].stop == "end"
@@ -53,7 +52,9 @@ def test_reusing_a_prefix_gives_the_answer_of_a_fresh_context(generator: LlamaGe
     second = prompt(generator, "What is the capital of Italy?")
     answer(generator, first)
     reused = answer(generator, second)
-    fresh = open_generator(catalog.find("chat", "smollm2-135m-instruct"), context_tokens=1024, threads=2)
+    fresh = open_generator(
+        catalog.find("chat", "smollm2-135m-instruct"), plain_settings(context_tokens=1024, threads=2)
+    )
     try:
         assert reused == answer(fresh, second)
     finally:
@@ -121,13 +122,13 @@ def test_a_failing_cancel_check_is_passed_on(generator: LlamaGenerator) -> None:
 def test_characters_of_several_tokens_come_whole(generator: LlamaGenerator) -> None:
     """A run of rockets makes the model go on with rockets; each is three tokens."""
     tokens = tuple(generator._model.tokenize("🚀" * 30))
-    steps = list(generator.generate(tokens, max_tokens=12, sampling=Sampling(0, 1, 1, 0), cancelled=never))
+    _, *steps = generator.generate(tokens, max_tokens=12, sampling=Sampling(0, 1, 1, 0), cancelled=never)
     assert [step.text for step in steps[:6]] == ["", "", "🚀", "", "", "🚀"]
 
 
 def test_an_answer_cut_inside_a_character_ends_with_the_replacement_character(generator: LlamaGenerator) -> None:
     tokens = tuple(generator._model.tokenize("🚀" * 30))
-    steps = list(generator.generate(tokens, max_tokens=5, sampling=Sampling(0, 1, 1, 0), cancelled=never))
+    _, *steps = generator.generate(tokens, max_tokens=5, sampling=Sampling(0, 1, 1, 0), cancelled=never)
     assert [step.text for step in steps] == ["", "", "🚀", "", "", "\ufffd"]
     assert steps[-1].stop == "length"
 
@@ -147,7 +148,7 @@ def test_the_context_may_be_filled_to_its_last_token(generator: LlamaGenerator) 
 
 def test_an_embedder_is_refused_before_it_is_loaded(catalog: Catalog) -> None:
     with pytest.raises(ModelWrongKind, match=r"all-minilm.* is an embedder"):
-        open_generator(catalog.find("embedder", "all-minilm-l6-v2"), context_tokens=512, threads=1)
+        open_generator(catalog.find("embedder", "all-minilm-l6-v2"), plain_settings(context_tokens=512, threads=1))
 
 
 def test_one_too_large_for_memory_is_refused_with_sizes(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,12 +157,14 @@ def test_one_too_large_for_memory_is_refused_with_sizes(catalog: Catalog, monkey
     with pytest.raises(
         ModelTooLarge, match=r"weights 145 MB, 8192 tokens of context 189 MB.*300 MB are free"
     ) as caught:
-        open_generator(model, context_tokens=100_000, threads=1)  # shrunk to what it was trained for
+        open_generator(model, plain_settings(context_tokens=100_000, threads=1))  # shrunk to what it was trained for
     assert "generation.context_tokens" in caught.value.remedy
 
 
 def test_the_context_is_never_longer_than_trained_for(catalog: Catalog) -> None:
-    opened = open_generator(catalog.find("chat", "smollm2-135m-instruct"), context_tokens=10_000, threads=1)
+    opened = open_generator(
+        catalog.find("chat", "smollm2-135m-instruct"), plain_settings(context_tokens=10_000, threads=1)
+    )
     try:
         assert opened.context_tokens == 8192
     finally:

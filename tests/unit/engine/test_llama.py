@@ -51,5 +51,5 @@ def test_a_broken_library_is_named(tmp_path: Path) -> None:
 
 
 def test_a_library_without_a_backend_for_this_processor_is_named() -> None:
-    said = attempt("import edgerag.engine.llama as llama; llama._backend_folders = lambda package: []")
+    said = attempt("import edgerag.engine.llama.library as llama; llama._backend_folders = lambda package: []")
     assert said.startswith("llama.cpp has no backend that runs on this processor.") or said == ""  # "": built in

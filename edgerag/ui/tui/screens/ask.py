@@ -11,7 +11,17 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.widgets import Footer
 
-from edgerag.types import AnswerDelta, AnswerDone, AskEvent, HitsFound, PlanMade, PromptReady, Turn
+from edgerag.types import (
+    AnswerDelta,
+    AnswerDone,
+    AskEvent,
+    HitsFound,
+    InstantAnswer,
+    PlanMade,
+    PromptReady,
+    ThoughtDelta,
+    Turn,
+)
 from edgerag.ui.tui.facts import Facts
 from edgerag.ui.tui.ingest_view import IngestView
 from edgerag.ui.tui.problem import Problem
@@ -119,11 +129,18 @@ class AskScreen(SessionScreen[None]):
                 exchange.show_phase("Searching …")
             case HitsFound():
                 exchange.show_phase(f"Found {len(event.hits)} passages …")
+            case InstantAnswer():
+                exchange.show_evidence(event.sentences)
+                exchange.show_sources(event.sources)
+                exchange.show_phase("Loading the model …" if self.edgerag.facts.answers == "model" else "")
+                self._show_sources_of(exchange)
             case PromptReady():
                 exchange.show_sources(event.prompt.sources)
                 count = len(event.prompt.sources)
                 exchange.show_phase(f"Reading {count} {'source' if count == 1 else 'sources'} … (Esc stops)")
                 self._show_sources_of(exchange)
+            case ThoughtDelta():
+                exchange.add_thought(event.text)
             case AnswerDelta():
                 exchange.add_text(event.text)
             case AnswerDone():

@@ -8,6 +8,7 @@ made here from the number alone.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -25,6 +26,10 @@ from edgerag.ui.plain import plain
 # little of the processor from the model that shares it.
 _PAINTS_PER_SECOND = 20
 _MARK = re.compile(r"\[([0-9]{1,3})\]")
+_CLOSING = re.compile(r"[^\w\s]*")  # a full stop, a closing quotation mark, the bracket of a mark
+# Behind a sentence that stands in no source, where others have the number of theirs.
+DOUBT_SIGN = Content.styled("[?]", "bold $text-warning")
+_DOUBT_STYLE = "italic $text-warning"
 
 
 def markdown_parser() -> MarkdownIt:
@@ -40,6 +45,25 @@ def with_marks(content: Content) -> Content:
         action = Style.from_meta({"@click": f"cite({int(match[1])})"})
         content = content.stylize("$text-accent", *match.span()).stylize(action, *match.span())
     return content
+
+
+def with_doubts(content: Content, doubted: Sequence[str]) -> Content:
+    """``content`` with a sign behind each sentence that stands in no source. They are compared by their letters and
+    digits: what Markdown adds around them is not on the screen."""
+    for sentence in doubted:
+        places = [place for place, character in enumerate(content.plain) if character.isalnum()]
+        letters, wanted = _letters(content.plain), _letters(sentence)
+        at = letters.find(wanted) if wanted else -1
+        if at >= 0:
+            start, end = places[at], places[at + len(wanted) - 1] + 1
+            end += len(_CLOSING.match(content.plain, end)[0])  # type: ignore[index]  # it matches nothing too
+            doubted_words = content[start:end].stylize(_DOUBT_STYLE)
+            content = Content.assemble(content[:start], doubted_words, " ", DOUBT_SIGN, content[end:])
+    return content
+
+
+def _letters(text: str) -> str:
+    return "".join(character for character in text if character.isalnum())
 
 
 class _Citing:
@@ -69,6 +93,15 @@ class _TableContent(blocks.MarkdownTableContent):
             for cell in row:
                 yield _Cell(with_marks(cell), classes=f"row{number} cell")
         self.last_row = len(self.rows)
+
+    def doubt(self, sentences: Sequence[str]) -> None:
+        """Puts a sign into the rows that are among ``sentences``: a row is a sentence of its own."""
+        doubted = {_letters(sentence) for sentence in sentences}
+        for number, row in enumerate(self.rows, 1):
+            if _letters("".join(cell.plain for cell in row)) in doubted:
+                for cell, content in zip(self.query(f".row{number}").results(_Cell), row, strict=True):
+                    words = with_marks(content).stylize(_DOUBT_STYLE)
+                    cell.update(Content.assemble(words, " ", DOUBT_SIGN) if content is row[-1] else words)
 
 
 class _Table(blocks.MarkdownTable):
@@ -131,6 +164,14 @@ class AnswerMarkdown(Markdown):
         await self._paint()
         if whole is not None and self.source != plain(whole):
             await self.update(plain(whole))
+
+    def doubt(self, sentences: Sequence[str]) -> None:
+        """Puts a sign behind these sentences of the finished answer."""
+        for block in self.query(blocks.MarkdownBlock):
+            if block._content.plain:
+                block.set_content(with_doubts(block._content, sentences))
+        for table in self.query(_TableContent):
+            table.doubt(sentences)
 
     async def _paint(self) -> None:
         if self._waiting:

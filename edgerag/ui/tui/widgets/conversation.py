@@ -22,6 +22,7 @@ class Conversation(VerticalScroll):
         Binding("left", "choose(-1)", "Answer before", show=False),
         Binding("right", "choose(1)", "Answer after", show=False),
         Binding("c", "copy", "Copy answer", show=True),
+        Binding("t", "thought", "Show what the model thought", show=False),
     ]
 
     class CurrentChanged(Message):
@@ -113,6 +114,10 @@ class Conversation(VerticalScroll):
         if self._current is not None and self._current.text:
             self.app.copy_to_clipboard(self._current.text)
             self.notify("Answer copied.", markup=False)
+
+    def action_thought(self) -> None:
+        if self._current is not None:
+            self._current.toggle_thought()
 
     def on_exchange_chosen(self, message: Exchange.Chosen) -> None:
         message.stop()

@@ -33,6 +33,8 @@ def _content(facts: Facts) -> Content:
 
 
 def _model_step(facts: Facts) -> Content:
+    if facts.answers == "instant":
+        return Content.assemble(_DONE, "No chat model: the documents' own sentences are the answers.")
     if facts.model:
         return Content.assemble(_DONE, "Chat model: ", shown.text(facts.model))
     return Content.assemble(

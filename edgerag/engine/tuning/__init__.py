@@ -1,0 +1,1 @@
+"""Autotune: what runs this model fastest on this machine is measured here, kept, and explained."""

@@ -1,0 +1,212 @@
+"""What was measured, kept per machine, model file and engine, in one JSON file in the models folder.
+
+It is a memory, not the truth: when it is lost or damaged, it is measured again (a damaged one is kept beside it);
+where it cannot be written, only this process knows. Each measurement is kept as soon as it is made, so a search goes
+on where it was stopped. What was found for another machine stays, up to a number, for when that comes back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from edgerag.engine.files import whole_file
+from edgerag.engine.kvcache import Recompute
+from edgerag.engine.probe import engine_fingerprint
+from edgerag.engine.state import locked
+from edgerag.engine.tuning.choice import Choice
+from edgerag.errors import StorageFull
+from edgerag.machine.cpu import read_processor
+from edgerag.machine.fingerprint import machine_fingerprint
+from edgerag.machine.memory import total_bytes
+from edgerag.machine.topology import Topology, read_topology
+from edgerag.types import ModelFile
+
+_VERSION = 1
+_FILE_NAME = "tuning.json"
+_MOST_KEPT = 32  # of about 5 kB each; the oldest go
+
+Verdict = Literal["measured", "taken", "refused", "impossible", "postponed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One line of the table."""
+
+    what: str  # "flash attention"
+    value: str  # "off"
+    against: str  # what stood: "on"; "" for the first measurement of all
+    standing: str  # names everything else that stood: see search.py
+    prefill_tps: float = 0.0  # 0: not measured
+    decode_tps: float = 0.0
+    against_prefill_tps: float = 0.0
+    against_decode_tps: float = 0.0
+    gain: float = 0.0  # times as fast by what decides, the median of rounds in turns
+    perplexity: float = 0.0
+    perplexity_rise: float = 0.0  # over the model as it came: 0.01 is 1 %
+    rounds: int = 0
+    verdict: Verdict = "measured"
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RequantisedFile:
+    """A file that was made from the model's own and is used in its place."""
+
+    name: str  # beside the model's own
+    size_bytes: int
+    mtime_ns: int
+    sha256: str
+    weight_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeAnswers:
+    """The answers of one way to put passages into the cache."""
+
+    link_tokens: int  # -1: exactly
+    recompute: Recompute  # which passages are computed in place all the same
+    marks: str  # a character per question asked so far: "1" is right, "0" is wrong
+    given_up: bool = False  # so many are wrong that the rest cannot make up for it
+
+    @property
+    def right(self) -> int:
+        return self.marks.count("1")
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Whether passages may be spliced with this model: see gate.py."""
+
+    questions: int
+    seed: int
+    numerics: str  # what the answers depend on; another: asked again
+    recipes: tuple[RecipeAnswers, ...] = ()
+    finished: bool = False
+    passages: Literal["exact", "spliced"] = "exact"
+    link_tokens: int = 0
+    recompute: Recompute = "none"
+    why: str = ""
+
+    @property
+    def accuracy_exact(self) -> float:
+        return self._accuracy(-1, "none")
+
+    @property
+    def accuracy_chosen(self) -> float:
+        if self.passages == "exact":
+            return self.accuracy_exact
+        return self._accuracy(self.link_tokens, self.recompute)
+
+    def _accuracy(self, link_tokens: int, recompute: Recompute) -> float:
+        answers = self.answers(link_tokens, recompute)
+        return answers.right / self.questions if answers is not None else 0.0
+
+    def answers(self, link_tokens: int, recompute: Recompute) -> RecipeAnswers | None:
+        """Those of one recipe, as far as it was asked."""
+        recipe = (link_tokens, recompute)
+        return next((one for one in self.recipes if (one.link_tokens, one.recompute) == recipe), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """All that is known of one model file on one machine."""
+
+    choice: Choice
+    first: Choice  # what the search began from, and the fallback
+    measurements: tuple[Measurement, ...] = ()
+    finished: bool = False
+    seconds: float = 0.0  # spent on measuring so far
+    weights: RequantisedFile | None = None  # of choice.weights
+    gate: Gate | None = None
+
+    @property
+    def gate_in_force(self) -> Gate | None:
+        """The gate, if it was decided for the numbers that are computed now."""
+        gate = self.gate
+        return gate if gate is not None and gate.finished and gate.numerics == self.choice.numerics_name else None
+
+
+def tuning_key(model: ModelFile, topology: Topology | None = None) -> str:
+    """Names the machine, the file and the engine. The file, not the weights that it was made from: those are the same
+    in another weight type, and run at another speed."""
+    machine = machine_fingerprint(read_processor(), topology or read_topology(), memory_bytes=total_bytes())
+    return f"{machine}-{model.sha256[:32]}-{engine_fingerprint()}"
+
+
+class Tunings:
+    """The tunings kept in a models folder. Making one reads nothing."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / _FILE_NAME
+        self._lock_file = folder / ".tuning.lock"
+        self._own: dict[str, Tuning] = {}  # all there is where nothing can be written
+
+    def find(self, key: str) -> Tuning | None:
+        """What was kept under that key, finished or not."""
+        return self._read()[0].get(key) or self._own.get(key)
+
+    def keep(self, key: str, tuning: Tuning) -> bool:
+        """Keeps it as the newest. False when the folder cannot be written: then only this object knows."""
+        self._own[key] = tuning
+        with contextlib.suppress(StorageFull), locked(self._lock_file):
+            kept, damaged = self._read()
+            kept.pop(key, None)
+            kept[key] = tuning
+            while len(kept) > _MOST_KEPT:
+                del kept[next(iter(kept))]
+            values = {name: dataclasses.asdict(one) for name, one in kept.items()}
+            text = json.dumps({"version": _VERSION, "tunings": values}, indent=1, ensure_ascii=False)
+            if damaged:
+                with whole_file(self._file.with_name(f"{_FILE_NAME}.damaged")) as temporary:
+                    shutil.copyfile(self._file, temporary)
+            with whole_file(self._file) as temporary:
+                temporary.write_text(text + "\n", encoding="utf-8")
+            return True
+        return False
+
+    def files_in_use(self) -> set[str]:
+        """The names of requantised files that some machine runs."""
+        return {one.choice.weights for one in self._read()[0].values() if one.choice.weights}
+
+    def _read(self) -> tuple[dict[str, Tuning], bool]:
+        """What is kept, oldest first, and whether the file is there but cannot be understood."""
+        try:
+            content = self._file.read_bytes()
+        except FileNotFoundError:
+            return {}, False
+        except OSError:
+            return {}, False  # measured again; writing will say what is wrong with the folder
+        try:
+            raw = json.loads(content)
+            if raw["version"] != _VERSION:
+                raise ValueError("another version")
+            return {str(key): _typed(Tuning, value) for key, value in raw["tunings"].items()}, False
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return {}, True
+
+
+def _typed(kind: Any, value: Any) -> Any:
+    """``value`` out of JSON as ``kind``. Raises TypeError or ValueError for what is not."""
+    if dataclasses.is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return kind(**{name: _typed(hints[name], part) for name, part in value.items()})  # type: ignore[operator]
+    arguments = get_args(kind)
+    if get_origin(kind) is Literal:
+        if value not in arguments:
+            raise ValueError(f"{value!r} is none of {arguments}")
+        return value
+    if get_origin(kind) is tuple:
+        return tuple(_typed(arguments[0], part) for part in value)
+    if arguments:  # a record or nothing
+        return None if value is None else _typed(arguments[0], value)
+    if kind is float and type(value) is int:
+        return float(value)
+    if type(value) is not kind:
+        raise TypeError(f"{value!r} is not of type {kind.__name__}")
+    return value

@@ -1,0 +1,94 @@
+"""An answer on the command line: its text to standard output, what surrounds it to the terminal alone.
+
+Only where both streams are a terminal is anything shown before the answer: the sentences of the documents,
+dimmed, while the model loads and reads, and one line that counts what a reasoning model thinks. In a pipe
+and in a file the answer is alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+
+from edgerag.ask.instant import instant_text
+from edgerag.types import AnswerDelta, AskEvent, InstantAnswer, ThoughtDelta
+from edgerag.ui import output
+from edgerag.ui.plain import plain
+
+_WIDEST = 100  # columns: longer lines are hard to read
+_INDENT = "  "
+_DIM, _PLAIN, _ERASE_LINE = "\x1b[2m", "\x1b[0m", "\r\x1b[K"
+_SHOW_THOUGHTS_EVERY_S = 0.2
+
+
+class AnswerPrinter:
+    """Shows the events of one question as they come."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._at_terminal = sys.stdout.isatty() and sys.stderr.isatty()
+        self._dim = self._at_terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+        self._evidence = ""  # as it was shown
+        self._words = 0
+        self._thinking_since: float | None = None
+        self._shown_at = 0.0
+
+    def show(self, event: AskEvent) -> None:
+        match event:
+            case InstantAnswer() if self._at_terminal and event.sentences:
+                self._evidence = instant_text(event.sentences)
+                self._to_terminal(self._dimmed(_evidence_lines(self._evidence)) + "\n")
+            case ThoughtDelta() if self._at_terminal:
+                self._think(event.text)
+            case AnswerDelta():
+                self._end_thoughts()
+                # Without a model the documents' sentences are the answer: they need not stand there twice.
+                if event.text != self._evidence:
+                    output.write(plain(event.text))
+
+    def finish(self) -> None:
+        """Ends the answer's last line."""
+        self._end_thoughts()
+        output.write("\n")
+
+    def _think(self, text: str) -> None:
+        now = self._clock()
+        if self._thinking_since is None:
+            self._thinking_since, self._shown_at = now, now - _SHOW_THOUGHTS_EVERY_S
+        self._words += len(text.split())
+        if self._dim and now - self._shown_at >= _SHOW_THOUGHTS_EVERY_S:
+            self._shown_at = now
+            self._to_terminal(_ERASE_LINE + self._dimmed(self._thought_line(now)))
+
+    def _end_thoughts(self) -> None:
+        if self._thinking_since is None:
+            return
+        line = self._dimmed(self._thought_line(self._clock()))
+        self._to_terminal(f"{_ERASE_LINE if self._dim else ''}{line}\n\n")
+        self._thinking_since = None
+
+    def _thought_line(self, now: float) -> str:
+        since = now if self._thinking_since is None else self._thinking_since
+        return f"thinking … {self._words} words, {now - since:.0f} s"
+
+    def _dimmed(self, text: str) -> str:
+        return f"{_DIM}{text}{_PLAIN}" if self._dim else text
+
+    def _to_terminal(self, text: str) -> None:
+        with contextlib.suppress(OSError):  # nobody is left to see it, and the answer matters more
+            sys.stderr.write(text)
+            sys.stderr.flush()
+
+
+def _evidence_lines(text: str) -> str:
+    width = min(_WIDEST, shutil.get_terminal_size().columns)
+    paragraphs = [
+        textwrap.fill(plain(paragraph), width, initial_indent=_INDENT, subsequent_indent=_INDENT)
+        for paragraph in text.split("\n\n")
+    ]
+    return "\n".join(["From the documents:", *paragraphs, ""])
