@@ -218,6 +218,7 @@ class PassageSpan:
     start: int  # of its text, in tokens; the header is before
     end: int
     home: tuple[int, ...]  # the tokens before it at home
+    home_header_tokens: int = 0  # the last of them, which are kept with its state
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,9 +57,8 @@ class ChatEncoder:
                 tokens += self.plain_tokens(part.header)
                 start = len(tokens)
                 tokens += self.plain_tokens(part.text)
-                passages.append(
-                    PassageSpan(part.key, start, len(tokens), (*home, *self.plain_tokens(part.home_header)))
-                )
+                header = self.plain_tokens(part.home_header)
+                passages.append(PassageSpan(part.key, start, len(tokens), (*home, *header), len(header)))
         return EncodedChat(tuple(tokens), tuple(passages), opening=last)
 
     def opening(self, messages: Sequence[Message]) -> tuple[int, ...]:

@@ -27,6 +27,7 @@ from edgerag.types import CancelCheck, EncodedChat, Generated, Message, ModelFil
 
 # Prefill is as fast as with more (docs/decisions/020), and the buffers for it stay small.
 BATCH_TOKENS = 512
+_STATES_VERSION = "2"  # of what a state holds: see PassageSpan and kvcache.py
 _WATCH_S = 0.03  # how often a running computation looks whether it was cancelled
 
 
@@ -306,7 +307,7 @@ def _pools(settings: GeneratorSettings) -> tuple[ThreadPool, ThreadPool] | None:
 
 def _scope(model: ModelFile, context: ContextSettings) -> str:
     """All that a saved state depends on but its tokens."""
-    parts = (model.sha256, context.cache_type, str(context.flash_attention), engine_version())
+    parts = (_STATES_VERSION, model.sha256, context.cache_type, str(context.flash_attention), engine_version())
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 

@@ -42,9 +42,8 @@ _LEAST_SAVED_TOKENS = 24
 _STATES_LIVE_S = 30 * 86_400.0  # of passages that are not asked for; the store lets them go earlier for want of room
 # With flash attention llama.cpp works through a batch of so many tokens or more in tiles, which gives the same to the
 # bit however a prompt is cut; in smaller batches it adds up in another order, and the logits differ by up to 1
-# (measured; docs/decisions/027). Half as many take as long, so smaller ones are filled up.
+# (measured; docs/decisions/027). So smaller ones are filled up.
 _TILE = 64
-_LEAST_FILLED_UP = 24  # where nothing depends on it, fewer are faster by themselves
 # A time that another program spoiled says nothing, so the shortest counts; it is believed to have grown, or to have
 # shrunk where it forbade restoring, by so much each time.
 _DISTRUST, _DOUBT = 1.25, 0.9
@@ -178,14 +177,17 @@ class PromptCache:
         computing would give."""
         text = tokens[span.start : span.end]
         key = self._key(span, text)
-        state = self._found(key, len(text))
-        self._compute(tokens, span.start, counts, cancelled)
-        if state is not None and self._restore(state, span, counts):
-            self._context.share(_SCRATCH, _PROMPT)
-            self._context.forget(_SCRATCH)
-            self._tokens += text
-            counts.restored += len(text)
-            return
+        state = self._found(key, _state_tokens(span))
+        origin = _origin(span)
+        if state is not None:
+            self.trim(min(len(self._tokens), origin))
+            self._compute(tokens, origin, counts, cancelled)
+            if self._restore(state, span, counts):
+                self._context.share(_SCRATCH, _PROMPT)
+                self._context.forget(_SCRATCH)
+                self._tokens += tokens[origin : span.end]
+                counts.restored += _state_tokens(span)
+                return
         began = time.perf_counter()
         self._compute(tokens, span.end, counts, cancelled)
         self._save(_PROMPT, span, key, seconds=time.perf_counter() - began, moment=moment)
@@ -208,18 +210,23 @@ class PromptCache:
                 at_home = self._is_home(span, tokens)
                 link = 0 if at_home else min(self._link_tokens, len(text) - 1)
                 key = self._key(span, text)
-                state = self._found(key, len(text))
+                state = self._found(key, _state_tokens(span))
                 if state is None or not self._restore(state, span, counts):
                     self._compute_at_home(span, text, key, moment, counts, cancelled)
                 elif at_home:
-                    counts.restored += len(text)
-                if not at_home:
-                    moved.append((span.start + link, span.end))
+                    counts.restored += _state_tokens(span)
+                computed_to = span.start + link
+                if at_home:
+                    computed_to = max(position, _origin(span))
+                    self._context.forget(_SCRATCH, -1, computed_to)
+                else:
+                    moved.append((computed_to, span.end))
+                    self._context.forget(_SCRATCH, -1, len(span.home))
                 self._context.shift(_SCRATCH, -1, -1, span.start - len(span.home))
                 self._context.share(_SCRATCH, _PROMPT)
                 self._context.forget(_SCRATCH)
-                if position < span.start + link:
-                    runs.append((position, span.start + link))
+                if position < computed_to:
+                    runs.append((position, computed_to))
                 position = span.end
             for first in range(0, len(runs), _MOST_LINKS):
                 self._link(runs[first : first + _MOST_LINKS], tokens, counts, cancelled)
@@ -249,10 +256,8 @@ class PromptCache:
                 seen.add(batch[-1].sequence)
             for run in batch:
                 self._context.share(_PROMPT, run.sequence, 0, run.position)
-            last = batch[-1]
             count = sum(len(run.tokens) for run in batch)
-            padding = self._padding(count, last.position) if count >= _LEAST_FILLED_UP else 0
-            if cancelled() or not self._decode_runs(batch, padding=padding):
+            if cancelled() or not self._decode_runs(batch):
                 raise Aborted
             for run in batch:
                 end = run.position + len(run.tokens)
@@ -272,8 +277,8 @@ class PromptCache:
     ) -> None:
         """Computes the passage in the scratch sequence, behind what would stand before it at home, and saves it."""
         began = time.perf_counter()
-        home = len(span.home)
-        most = min(home, len(self._tokens), self._approximate[0][0] if self._approximate else home)
+        origin = _origin(span)
+        most = min(origin, len(self._tokens), self._approximate[0][0] if self._approximate else origin)
         common = next((i for i in range(most) if self._tokens[i] != span.home[i]), most)
         self._context.forget(_SCRATCH)
         if common:
@@ -289,7 +294,7 @@ class PromptCache:
             if padding:
                 self._context.forget(_SCRATCH, position + len(piece), -1)
         counts.computed += len(wanted)
-        self._context.forget(_SCRATCH, -1, home)
+        self._context.forget(_SCRATCH, -1, origin)
         self._save(_SCRATCH, span, key, seconds=time.perf_counter() - began, moment=moment)
 
     def _restore(self, state: State, span: PassageSpan, counts: _Counts) -> bool:
@@ -300,8 +305,8 @@ class PromptCache:
         except MemoryError:
             self._context.forget(_SCRATCH)
             fits = False
-        home = len(span.home)
-        if not fits or self._context.span(_SCRATCH) != (home, home + span.end - span.start):
+        origin = _origin(span)
+        if not fits or self._context.span(_SCRATCH) != (origin, origin + _state_tokens(span)):
             self._context.forget(_SCRATCH)
             counts.notes.append("A saved state could not be restored; its passage was computed anew.")
             return False
@@ -333,9 +338,8 @@ class PromptCache:
     ) -> None:
         if key is None or self._store is None or self._writer is None:
             return
-        position = len(span.home)
-        token_count = span.end - span.start
-        self._context.share(sequence, _SAVED, position, position + token_count)
+        origin, token_count = _origin(span), _state_tokens(span)
+        self._context.share(sequence, _SAVED, origin, origin + token_count)
         try:
             data = self._context.save(_SAVED)
         except (ModelError, MemoryError):
@@ -372,7 +376,8 @@ class PromptCache:
         """How many tokens of no meaning make a batch of ``count`` tokens one that is worked through in tiles."""
         position = len(self._tokens) if position is None else position
         room = min(self._context.context_tokens - position, self._context.batch_tokens)
-        return _TILE - count if self._context.is_divisible and count < _TILE <= room else 0
+        exact = not self._approximate  # behind what is approximate, nothing is gained by it
+        return _TILE - count if exact and self._context.is_divisible and count < _TILE <= room else 0
 
     def _decode(self, tokens: Sequence[int], *, outputs_all: bool, padding: int = 0) -> bool:
         """Decodes one batch behind what is held. False when it was aborted; what was computed until then stays and
@@ -398,6 +403,15 @@ class PromptCache:
         except BaseException:
             self.forget()
             raise
+
+
+def _origin(span: PassageSpan) -> int:
+    """Where the cells of a state begin: at the header that the passage has at home."""
+    return len(span.home) - span.home_header_tokens
+
+
+def _state_tokens(span: PassageSpan) -> int:
+    return span.home_header_tokens + span.end - span.start
 
 
 def tokens_sha256(tokens: Sequence[int]) -> str:

@@ -23,7 +23,7 @@ from edgerag.config import GenerationSettings, Settings
 from edgerag.engine.catalog import Catalog
 from edgerag.engine.generator import GeneratorSettings, LlamaGenerator, open_generator
 from edgerag.engine.llama import quantize
-from edgerag.engine.opening import chat_model_settings
+from edgerag.engine.opening import chat_model_settings, use_tuned_waiting
 from edgerag.engine.states.store import StateStore
 from edgerag.engine.tuning.record import Tunings
 from edgerag.measure.facts import machine_facts
@@ -54,6 +54,7 @@ class Subject:
 def subject_of(catalog: Catalog, settings: Settings) -> Subject:
     """The chat model of the settings, as the program would run it. Raises ModelError."""
     model = catalog.find("chat", settings.models.chat)
+    use_tuned_waiting(model, Tunings(catalog.folder))
     tuned_file, tuned = chat_model_settings(
         model, tunings=Tunings(catalog.folder), machine=settings.machine, generation=settings.generation
     )

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from edgerag.errors import OutputRefused
-from edgerag.types import Answer, Document, Finding, Hit, LibraryStatus, SegmentBlocks, Source
+from edgerag.types import Answer, Document, Finding, Hit, LibraryStatus, Prefill, SegmentBlocks, Source
 from edgerag.ui.place import place, short_path
 from edgerag.ui.plain import one_line, plain
 
@@ -55,6 +55,7 @@ def answer_record(answer: Answer) -> Mapping[str, Any]:
         "sources": [source_record(source) for source in answer.sources],
         "timings_s": {time.stage: round(time.seconds, 4) for time in answer.timings},
         "tokens": dataclasses.asdict(answer.tokens),
+        "prefill": None if answer.prefill is None else prefill_record(answer.prefill),
         "model": answer.model,
         "pending_chunks": answer.pending_count,
         "notes": list(answer.notes),
@@ -65,6 +66,27 @@ def answer_record(answer: Answer) -> Mapping[str, Any]:
         ],
         "thought": answer.thought,
     }
+
+
+def prefill_record(prefill: Prefill) -> Mapping[str, Any]:
+    return {
+        "kept_tokens": prefill.kept_tokens,
+        "restored_tokens": prefill.restored_tokens,
+        "approximate_tokens": prefill.approximate_tokens,
+        "computed_tokens": prefill.computed_tokens,
+        "seconds": round(prefill.seconds, 4),
+    }
+
+
+def reuse_words(prefill: Prefill | None) -> str:
+    """``512 of them known, 300 approximate``: what of a prompt was not computed; "" when all of it was."""
+    if prefill is None:
+        return ""
+    known = prefill.kept_tokens + prefill.restored_tokens
+    parts = [f"{known} of them known"] if known else []
+    if prefill.approximate_tokens:
+        parts.append(f"{prefill.approximate_tokens} approximate")
+    return ", ".join(parts)
 
 
 def source_record(source: Source) -> Mapping[str, Any]:

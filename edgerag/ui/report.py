@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from edgerag.errors import EdgeragError
 from edgerag.types import Answer, FileReport, IngestDone, IngestProgress, MergeProgress
+from edgerag.ui.output import reuse_words
 from edgerag.ui.place import short_path
 from edgerag.ui.plain import one_line, plain
 
@@ -49,7 +50,7 @@ def unsupported_sentences(answer: Answer) -> None:
 
 
 def timings_line(answer: Answer) -> str:
-    """``first token 0.8 s, 92 tokens at 71 tok/s, 2.1 s in all, prompt 512 tokens, smollm2``"""
+    """``first token 0.8 s, 92 tokens at 71 tok/s, 2.1 s in all, prompt 512 tokens (300 of them known), smollm2``"""
     seconds = {time.stage: time.seconds for time in answer.timings}
     parts = []
     if "first_token" in seconds:  # all that came before the model's first token, not its prefill alone
@@ -59,7 +60,8 @@ def timings_line(answer: Answer) -> str:
     if "total" in seconds:
         parts.append(f"{seconds['total']:.2f} s in all")
     if answer.tokens.prompt:
-        parts.append(f"prompt {answer.tokens.prompt} tokens")
+        known = reuse_words(answer.prefill)
+        parts.append(f"prompt {answer.tokens.prompt} tokens{f' ({known})' if known else ''}")
     if answer.model:
         parts.append(answer.model)
     return ", ".join(parts)

@@ -77,6 +77,8 @@ def timing_figure(answer: Answer | None) -> str:
         parts.append(f"{answer.tokens.answer / seconds['generate']:.0f} tok/s")
     if "total" in seconds:
         parts.append(f"{seconds['total']:.1f} s")
+    if answer.prefill is not None and answer.prefill.approximate_tokens:
+        parts.append("passages spliced")  # an approximation is never silent
     return " · ".join(parts)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from edgerag.ask.prompt import Assembled, assemble
 from edgerag.config import GenerationSettings
 from edgerag.errors import UsageError
-from edgerag.types import Chunk, Hit, Scores, Source, StoredChunk, Turn
+from edgerag.types import Chunk, Hit, Message, Passage, Scores, Source, StoredChunk, Turn
 
 Sources = Callable[..., tuple[Source, ...]]
 
@@ -144,3 +145,57 @@ def test_the_prompt_always_fits(lengths: list[int], asked: int, turns: list[int]
     assert made.prompt.answer_room >= 1
     assert [source.number for source in made.prompt.sources] == list(range(1, len(made.prompt.sources) + 1))
     assert len(made.prompt.sources) + len(made.prompt.dropped) == len(lengths)
+
+
+# ---------------------------------------------------------------- what need not be computed again
+
+
+def answered(made: Assembled, said: str = "So it is [1].") -> Turn:
+    """The turn that an answer to this prompt becomes."""
+    return Turn("What is it?", said, messages=(*made.prompt.messages, Message("assistant", (said,))))
+
+
+def test_a_conversation_goes_on_behind_what_the_model_has_read(sources: Sources) -> None:
+    generator = ScriptedGenerator()
+    both = sources("The sky is blue.", "Grass is green.")
+    first = assembled(both, generator=generator)
+    second = assembled(both, question="And why?", history=(answered(first),), generator=generator)
+    before = (*first.prompt.messages, Message("assistant", ("So it is [1].",)))
+    assert second.prompt.messages[: len(before)] == before
+    assert second.prompt.messages[-1].role == "user"
+    assert not any(isinstance(part, Passage) for part in second.prompt.messages[-1].parts)  # it has both already
+    assert second.prompt.history_dropped == 0
+    assert dict(second.prompt.marks) == {1: 2, 2: 1}  # as they stood in the first prompt
+
+
+def test_a_source_that_is_new_is_put_behind_the_conversation_under_the_next_number(sources: Sources) -> None:
+    generator = ScriptedGenerator()
+    grass, snow = sources("Grass is green.", "Snow is white.")
+    first = assembled((grass,), generator=generator)
+    second = assembled((snow, grass), history=(answered(first),), generator=generator)
+    (added,) = [part for part in second.prompt.messages[-1].parts if isinstance(part, Passage)]
+    assert added.header.startswith("[2]") and added.text.startswith("Snow is white.")
+    assert dict(second.prompt.marks) == {1: grass.number, 2: snow.number}
+
+
+def test_a_conversation_that_is_full_begins_anew(sources: Sources) -> None:
+    first = assembled(sources("word " * 150), context=600, answer=100)
+    long = answered(first, "word " * 150)
+    second = assembled(sources("other " * 150), history=(long,), context=600, answer=100)
+    assert len(second.prompt.tokens) + second.prompt.answer_room <= 600
+    assert second.prompt.marks == ((1, 1),)
+    assert sum(isinstance(part, Passage) for message in second.prompt.messages for part in message.parts) == 1
+
+
+def test_the_order_of_sources_is_that_of_the_library_with_the_best_one_last(sources: Sources) -> None:
+    """So the same chunks stand in the same places whatever the question was."""
+    chunks = sources("one", "two", "three", "four")  # their chunks have the ids 1 to 4
+    for best in range(4):
+        ranked = [chunks[best], *(chunks[i] for i in (3, 1, 0, 2) if i != best)]
+        numbered = tuple(dataclasses.replace(source, number=n) for n, source in enumerate(ranked, start=1))
+        made = assembled(numbered)
+        texts = [p.text.strip() for p in made.prompt.messages[-1].parts if isinstance(p, Passage)]
+        others = [name for name in ("one", "two", "three", "four") if name != chunks[best].hit.chunk.chunk.text]
+        assert texts == [*others, chunks[best].hit.chunk.chunk.text]
+        headers = [p.header.split()[0] for p in made.prompt.messages[-1].parts if isinstance(p, Passage)]
+        assert headers == ["[1]", "[2]", "[3]", "[4]"]

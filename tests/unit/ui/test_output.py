@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from edgerag.types import Chunk, Hit, Scores, Source, StoredChunk
+from edgerag.types import Chunk, Hit, Prefill, Scores, Source, StoredChunk
 from edgerag.ui import output
 from edgerag.ui.place import place
 
@@ -69,3 +69,16 @@ def test_a_table_lines_up_and_stays_a_table() -> None:
         output.table([("a", "long cell", ""), ("bcd", "x\ny\x1b[1m", "end")]) == "a    long cell\nbcd  x y        end\n"
     )
     assert output.table([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("prefill", "words"),
+    [
+        (None, ""),
+        (Prefill(0, 0, 0, 500, 0.5), ""),
+        (Prefill(20, 300, 0, 180, 0.5), "320 of them known"),
+        (Prefill(20, 200, 600, 80, 0.1), "220 of them known, 600 approximate"),
+    ],
+)
+def test_what_of_a_prompt_was_not_computed_is_said(prefill: Prefill | None, words: str) -> None:
+    assert output.reuse_words(prefill) == words

@@ -1,0 +1,123 @@
+"""How long from Enter to the documents' own sentences, in a library of 100,000 passages.
+
+    python bench/instant_latency.py [--questions 200] [--json FILE]
+
+The passages and their vectors are the set "text100k" of bench/vector_sets.py (EDGERAG_BENCH_CACHE), the questions
+sentences that were held out. The question is embedded by the default embedder, which is loaded before: that of the set
+is a static distillation of it, so a found passage may be another one, at the same cost. No chat model is involved.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from record import CHECKOUT, record
+from retrieval import default_embedder
+
+from edgerag.ask.pipeline import ask
+from edgerag.config import GenerationSettings, RetrievalSettings
+from edgerag.errors import ModelMissing
+from edgerag.index.hnsw.residency import Residency
+from edgerag.index.library import Library, open_library
+from edgerag.types import Chunk, Embedder, Generator, InstantAnswer, ParsedDocument
+
+_BUDGET_BYTES = 256_000_000  # the default of memory.budget
+_PER_DOCUMENT = 500
+_BATCH = 2_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measures Enter to instant answer.")
+    parser.add_argument("--questions", type=int, default=200)
+    parser.add_argument("--json", type=Path, help="where the result goes (default: bench/results)")
+    arguments = parser.parse_args()
+    cache = [Path(folder) for folder in os.environ.get("EDGERAG_BENCH_CACHE", "").split(":") if folder]
+    folder = next(one for one in [CHECKOUT / "bench" / ".cache", *cache] if (one / "text100k.texts.json").exists())
+    texts = json.loads((folder / "text100k.texts.json").read_text(encoding="utf-8"))
+    questions = json.loads((folder / "text100k.queries.json").read_text(encoding="utf-8"))
+    vectors = np.load(folder / "text100k.base.npy", mmap_mode="r")
+    embedder = default_embedder()
+    with tempfile.TemporaryDirectory(prefix="edgerag-bench-") as scratch:
+        library = Path(scratch) / "library"
+        began = time.perf_counter()
+        build(library, texts, vectors, embedder)
+        build_s = time.perf_counter() - began
+        with open_library(library, mode="read", residency=Residency(_BUDGET_BYTES)) as reader:
+            times = measure(reader, embedder, questions[: arguments.questions + 10])[10:]
+            status = reader.status()
+    times.sort()
+    figures = {
+        "chunks": status.chunk_count,
+        "segments": [segment.walk for segment in status.segments],
+        "questions": len(times),
+        "instant_p50_ms": round(1e3 * statistics.median(times), 1),
+        "instant_p95_ms": round(1e3 * times[int(0.95 * len(times))], 1),
+        "instant_max_ms": round(1e3 * times[-1], 1),
+        "build_s": round(build_s, 1),
+    }
+    print(figures)
+    print(record("instant_latency", figures, parameters={"budget_bytes": _BUDGET_BYTES}, file=arguments.json))
+
+
+def build(folder: Path, texts: Sequence[str], vectors: np.ndarray, embedder: Embedder) -> None:
+    with open_library(folder, mode="write", residency=Residency(_BUDGET_BYTES), identity=embedder.identity) as writer:
+        for start in range(0, len(texts), _PER_DOCUMENT):
+            put(writer, start // _PER_DOCUMENT, texts[start : start + _PER_DOCUMENT])
+        row = 0
+        while pending := writer.pending_chunks(_BATCH):
+            writer.put_vectors([chunk.id for chunk in pending], np.asarray(vectors[row : row + len(pending)]))
+            row += len(pending)
+        writer.seal()
+
+
+def put(writer: Library, number: int, texts: Sequence[str]) -> None:
+    chunks, start = [], 0
+    for ordinal, text in enumerate(texts):
+        line = ordinal + 1
+        chunks.append(Chunk(ordinal, start, start + len(text), text, (), None, None, line, line, len(text) // 4))
+        start += len(text) + 1
+    writer.put_document(
+        path=f"/bench/{number}.txt",
+        root="/bench",
+        content_sha256=f"{number:064x}",
+        size_bytes=start,
+        mtime_ns=0,
+        parsed=ParsedDocument("\n".join(texts), f"Text {number}", "text/plain"),
+        chunks=chunks,
+    )
+
+
+def measure(library: Library, embedder: Embedder, questions: Sequence[str]) -> list[float]:
+    """Seconds to the instant answer, or to the answer that nothing was found."""
+
+    def no_model() -> Generator:
+        raise ModelMissing("No chat model is wanted here.")
+
+    times = []
+    for question in questions:
+        began = time.perf_counter()
+        for event in ask(
+            question,
+            library=library,
+            embedder=lambda: embedder,
+            generator=no_model,
+            retrieval=RetrievalSettings(),
+            generation=GenerationSettings(),
+            cancelled=lambda: False,
+        ):
+            if isinstance(event, InstantAnswer):
+                break
+        times.append(time.perf_counter() - began)
+    return times
+
+
+if __name__ == "__main__":
+    main()
