@@ -389,7 +389,7 @@ class Session:
             model = self.catalog.find("chat", self.settings.models.chat)
         except ModelError:
             return None  # who asks is told
-        return BackgroundTuning(model, self.catalog.folder)
+        return BackgroundTuning(model, self.catalog.folder, context_tokens=self.settings.generation.context_tokens)
 
     @cached_property
     def _tuning(self) -> IdleTuning:

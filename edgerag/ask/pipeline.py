@@ -1,4 +1,4 @@
-"""The ask flow: plan, retrieve, fuse, select, assemble, generate, cite, as a stream of events.
+"""The ask flow: plan, retrieve, fuse, select, instant, assemble, generate, cite, check, as a stream of events.
 
 Events come in this order: PlanMade, HitsFound, InstantAnswer, PromptReady, ThoughtDelta..., AnswerDelta...,
 AnswerDone. An answer without sources has neither InstantAnswer nor PromptReady, one without a model no

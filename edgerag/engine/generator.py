@@ -16,9 +16,9 @@ from edgerag.engine.fit import WhenTight, fit
 from edgerag.engine.gguf import Header, read_header
 from edgerag.engine.kvcache import SEQUENCES, Aborted, PromptCache, Recompute
 from edgerag.engine.llama import Context, ContextSettings, LoadMode, Model, Sampler
-from edgerag.engine.llama.library import engine_version
 from edgerag.engine.llama.threads import ThreadPool, make_pool
 from edgerag.engine.lookup import LONGEST_DRAFT, DraftLength, Lookup
+from edgerag.engine.probe import engine_fingerprint
 from edgerag.engine.sampling import SamplingWishes, model_sampling, resolve
 from edgerag.engine.states.store import StateStore
 from edgerag.engine.stops import StopStrings
@@ -112,7 +112,7 @@ class LlamaGenerator:
         self._cache = PromptCache(
             self._context,
             store=states,
-            scope=_scope(model, settings.context),
+            scope=_scope(model, settings),
             link_tokens=settings.link_tokens,
             recompute=settings.recompute,
         )
@@ -305,9 +305,21 @@ def _pools(settings: GeneratorSettings) -> tuple[ThreadPool, ThreadPool] | None:
     return None
 
 
-def _scope(model: ModelFile, context: ContextSettings) -> str:
-    """All that a saved state depends on but its tokens."""
-    parts = (_STATES_VERSION, model.sha256, context.cache_type, str(context.flash_attention), engine_version())
+def _scope(model: ModelFile, settings: GeneratorSettings) -> str:
+    """All that a saved state depends on but its tokens: weights, how they are computed, engine and processor.
+
+    Spliced and exact prompts keep their states apart: where cells of other passages lie between those of a state and
+    what is before them, llama.cpp adds up in another order, and exact prompts shall not depend on that.
+    """
+    context = settings.context
+    how = (
+        settings.passages,
+        context.cache_type,
+        str(context.flash_attention),
+        str(settings.repack),
+        engine_fingerprint(),
+    )
+    parts = (_STATES_VERSION, model.sha256, *how)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 

@@ -3,14 +3,15 @@
 Three things are used again, in this order:
 
 1. what the cache holds of the prompt before, as far as the tokens agree (a conversation that goes on);
-2. saved states of passages that stand where they were computed ("home", see PassageSpan): exactly the cells that
-   computing would give;
+2. saved states of passages that stand where they were computed ("home", see PassageSpan), header included: exactly
+   the cells that computing would give;
 3. with ``splice``, saved states of passages that stand elsewhere, turned to their new positions. That is an
    approximation: such a passage has not seen the passages before it. Its header and its first ``link_tokens`` are
    computed in place, which mends most of it (EPIC, Hu et al. 2024, arXiv:2410.15332; CacheBlend, Yao et al. 2024,
    arXiv:2405.16444): those of all passages at once, each in a sequence of its own, so they see the passages before
-   them but not each other. A passage without a state is computed at home and moved from there, so that the answer
-   does not depend on what happened to be saved.
+   them but not each other's. A passage without a state is computed at home and moved from there, so that the answer
+   does not depend on what happened to be saved. ``recompute="last"`` computes the last passage in place all the same:
+   it is the best one.
 
 A state that costs more to restore than to compute is not restored, and one that cannot be is computed.
 """
@@ -60,6 +61,7 @@ class Aborted(Exception):
 
 @dataclass(slots=True)
 class _Counts:
+    kept: int = 0
     restored: int = 0
     computed: int = 0
     notes: list[str] = field(default_factory=list)
@@ -114,8 +116,7 @@ class PromptCache:
         begun = next((span for span in passages if span.start < len(self._tokens) < span.end), None)
         if begun is not None and self._context.is_divisible and self._store is not None:
             self.trim(begun.start)  # the words that it happens to begin with are no reason not to restore all of it
-        kept = len(self._tokens)
-        counts = _Counts()
+        counts = _Counts(kept=len(self._tokens))
         moment = self._store.moment() if self._store is not None else None
         # What is there already needs nothing; of the end the logits are wanted.
         missing = [span for span in passages if len(self._tokens) <= span.start and span.end < len(tokens)]
@@ -128,7 +129,7 @@ class PromptCache:
         if self._store is not None:
             counts.notes.extend(self._store.troubles())
         return Prefill(
-            kept_tokens=kept,
+            kept_tokens=counts.kept - sum(end - start for start, end in self._approximate if start < counts.kept),
             restored_tokens=counts.restored,
             approximate_tokens=sum(end - start for start, end in self._approximate),
             computed_tokens=counts.computed,
@@ -181,6 +182,7 @@ class PromptCache:
         origin = _origin(span)
         if state is not None:
             self.trim(min(len(self._tokens), origin))
+            counts.kept = min(counts.kept, len(self._tokens))
             self._compute(tokens, origin, counts, cancelled)
             if self._restore(state, span, counts):
                 self._context.share(_SCRATCH, _PROMPT)
@@ -203,6 +205,9 @@ class PromptCache:
         """Puts passages behind what is held from where they were computed, then computes what stands between them."""
         runs = []
         moved = []
+        if self._is_home(spans[0], tokens):
+            # What stands before every passage at home is computed as exact prompts have it: states depend on it.
+            self._compute(tokens, max(len(self._tokens), _origin(spans[0])), counts, cancelled)
         position = len(self._tokens)
         try:
             for span in spans:
@@ -214,7 +219,7 @@ class PromptCache:
                 if state is None or not self._restore(state, span, counts):
                     self._compute_at_home(span, text, key, moment, counts, cancelled)
                 elif at_home:
-                    counts.restored += _state_tokens(span)
+                    counts.restored += span.end - max(position, _origin(span))
                 computed_to = span.start + link
                 if at_home:
                     computed_to = max(position, _origin(span))
@@ -287,7 +292,7 @@ class PromptCache:
         for start in range(0, len(wanted), self._context.batch_tokens):
             piece = wanted[start : start + self._context.batch_tokens]
             position = common + start
-            padding = self._padding(len(piece), position)
+            padding = self._padding(len(piece), position, exact=True)
             if cancelled() or not self._decode_runs([Run(piece, position, _SCRATCH)], padding=padding):
                 self._context.forget(_SCRATCH)
                 raise Aborted
@@ -365,18 +370,19 @@ class PromptCache:
         while (position := len(self._tokens)) < end:
             piece = tokens[position : min(end, position + self._context.batch_tokens)]
             began = time.perf_counter()
-            if cancelled() or not self._decode(piece, outputs_all=False, padding=self._padding(len(piece))):
+            # Behind what is approximate nothing is exact.
+            padding = self._padding(len(piece), position, exact=not self._approximate)
+            if cancelled() or not self._decode(piece, outputs_all=False, padding=padding):
                 raise Aborted
             counts.computed += len(piece)
             if len(piece) >= _LEAST_TIMED_TOKENS:
                 seconds = (time.perf_counter() - began) / len(piece)
                 self._compute_s = min(seconds, _DISTRUST * (self._compute_s or seconds))
 
-    def _padding(self, count: int, position: int | None = None) -> int:
-        """How many tokens of no meaning make a batch of ``count`` tokens one that is worked through in tiles."""
-        position = len(self._tokens) if position is None else position
+    def _padding(self, count: int, position: int, *, exact: bool) -> int:
+        """How many tokens of no meaning make a batch of ``count`` tokens one that is worked through in tiles; none
+        where what is computed need not be ``exact``."""
         room = min(self._context.context_tokens - position, self._context.batch_tokens)
-        exact = not self._approximate  # behind what is approximate, nothing is gained by it
         return _TILE - count if exact and self._context.is_divisible and count < _TILE <= room else 0
 
     def _decode(self, tokens: Sequence[int], *, outputs_all: bool, padding: int = 0) -> bool:

@@ -37,13 +37,11 @@ def chat_model_settings(
     model: ModelFile, *, tunings: Tunings, machine: MachineSettings, generation: GenerationSettings
 ) -> tuple[ModelFile, GeneratorSettings]:
     """The file that is opened for ``model``, which may be a requantised one, and how."""
-    topology = read_topology()
-    plan = plan_cores(topology, threads=machine.threads, model_bytes=model.size_bytes)
     tuning = current(model, tunings)
     settings = tuned_settings(
         tuning,
-        plan,
-        topology,
+        read_topology(),
+        model_bytes=model.size_bytes,
         context_tokens=generation.context_tokens,
         kv=generation.kv,
         threads=machine.threads,

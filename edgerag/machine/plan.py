@@ -30,7 +30,7 @@ class CorePlan:
     prefill_cpus: tuple[int, ...]
     decode_cpus: tuple[int, ...]
     retrieval_cpus: tuple[int, ...]  # of embedding and search; the decode CPUs where they share
-    placement: Placement  # of model, KV cache and index: "none", a NUMA node, or "interleave"
+    placement: Placement  # of models and KV cache: "none", a NUMA node, or "interleave"
     pinned: bool  # whether threads are to be held on these CPUs; else only their numbers count
     reasons: tuple[str, ...]
 

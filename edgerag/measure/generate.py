@@ -79,12 +79,13 @@ def bench_generate(
 def first_words(subject: Subject, _questions: Sequence[FactQuestion], progress: Progress) -> dict[str, Any]:
     """Seconds from the prompt to the first token: plain, exact, spliced, and of a second turn."""
     asked = synthetic_questions(RUNS + 1, passage_tokens=_PASSAGE_TOKENS, seed=7)
-    times: dict[str, list[float]] = {name: [] for name in ("plain", "exact", "spliced", "turn2", "turn2_plain")}
+    times: dict[str, list[float]] = {name: [] for name in ("plain", "exact", "spliced", "auto", "turn2", "turn2_plain")}
     reuse: dict[str, Any] = {}
     with (
         _plain(subject.model.path, subject.threads) as plain,
         _opened(subject, passages="exact") as exact,
         _opened(subject, passages="spliced") as spliced,
+        _opened(subject, passages="auto") as auto,
     ):
         for run, question in enumerate(asked):
             prompt = _prompt(question, exact)
@@ -93,6 +94,8 @@ def first_words(subject: Subject, _questions: Sequence[FactQuestion], progress: 
             figures["exact"], reuse["exact"] = _first_token(exact, prompt)
             _warm_states(spliced, prompt, every=True)
             figures["spliced"], reuse["spliced"] = _first_token(spliced, prompt)
+            _warm_states(auto, prompt, every=True)
+            figures["auto"], reuse["auto"] = _first_token(auto, prompt)
             second = _second_turn(question, prompt, exact)
             figures["turn2"], reuse["turn2"] = _first_token(exact, second, fresh=False)
             figures["turn2_plain"] = plain.first_token_s(second.tokens)
@@ -108,10 +111,13 @@ def first_words(subject: Subject, _questions: Sequence[FactQuestion], progress: 
         "ttft_plain_s": round(medians["plain"], 4),
         "ttft_exact_s": round(medians["exact"], 4),
         "ttft_spliced_s": round(medians["spliced"], 4),
+        "ttft_auto_s": round(medians["auto"], 4),
         "ttft_turn2_s": round(medians["turn2"], 4),
         "ttft_turn2_plain_s": round(medians["turn2_plain"], 4),
         "ratio_exact": _ratio(times["exact"], times["plain"]),
         "ratio_spliced": _ratio(times["spliced"], times["plain"]),
+        "ratio_auto": _ratio(times["auto"], times["plain"]),
+        "auto": how_spliced(subject),
         "ratio_turn2": _ratio(times["turn2"], times["turn2_plain"]),
         "reuse": {name: dataclasses.asdict(prefill) for name, prefill in reuse.items()},
     }
@@ -122,9 +128,9 @@ def _warm_states(generator: LlamaGenerator, prompt: Prompt, *, every: bool) -> N
     what is left is a program that was started and has seen these passages before."""
     first = prompt.passages[:1]
     for span in prompt.passages if every else first:
-        home = (*span.home, *prompt.tokens[span.start : span.end])
-        at_home = dataclasses.replace(span, start=len(span.home), end=len(home))
-        _run(generator, (*home, *prompt.tokens[-8:]), (at_home,), room=1)
+        tokens = (*span.home, *prompt.tokens[span.start : span.end])
+        at_home = dataclasses.replace(span, start=len(span.home), end=len(tokens))
+        _run(generator, (*tokens, *prompt.tokens[-8:]), (at_home,), room=1)
     generator.saved()
 
 
@@ -161,18 +167,23 @@ def accuracy(subject: Subject, questions: Sequence[FactQuestion], progress: Prog
     if questions:
         sets["given"] = list(questions)
     figures: dict[str, Any] = {}
-    right: dict[str, list[bool]] = {"exact": [], "spliced": []}
+    right: dict[str, list[bool]] = {"exact": [], "spliced": [], "auto": []}
     same: list[bool] = []
-    with _opened(subject, passages="exact") as exact, _opened(subject, passages="spliced") as spliced:
+    with (
+        _opened(subject, passages="exact") as exact,
+        _opened(subject, passages="spliced") as spliced,
+        _opened(subject, passages="auto") as auto,
+    ):
+        generators = {"exact": exact, "spliced": spliced, "auto": auto}
         for name, asked in sets.items():
-            of_set: dict[str, list[bool]] = {"exact": [], "spliced": []}
+            of_set: dict[str, list[bool]] = {mode: [] for mode in generators}
             for number, question in enumerate(asked, start=1):
                 prompt = _prompt(question, exact)
                 said = {
-                    "exact": _run(exact, prompt.tokens, prompt.passages, room=_ANSWER_TOKENS),
-                    "spliced": _run(spliced, prompt.tokens, prompt.passages, room=_ANSWER_TOKENS),
+                    mode: _run(generator, prompt.tokens, prompt.passages, room=_ANSWER_TOKENS)
+                    for mode, generator in generators.items()
                 }
-                same.append(said["exact"] == said["spliced"])
+                same.append(said["exact"] == said["auto"])
                 for mode, text in said.items():
                     of_set[mode].append(question.is_answered_by(text))
                 if number % 20 == 0:
@@ -181,16 +192,21 @@ def accuracy(subject: Subject, questions: Sequence[FactQuestion], progress: Prog
             figures[name] = {"questions": len(asked), **{mode: _share(values) for mode, values in of_set.items()}}
             for mode, values in of_set.items():
                 right[mode] += values
-    auto = right["spliced" if subject.tuned.passages == "spliced" else "exact"]
     return {
-        "accuracy_exact": _share(right["exact"]),
-        "accuracy_spliced": _share(right["spliced"]),
-        "accuracy_auto": _share(auto),
-        "auto": subject.tuned.passages,
+        **{f"accuracy_{mode}": _share(values) for mode, values in right.items()},
+        "auto": how_spliced(subject),
         "same_answer": _share(same),
-        "accuracy_questions": len(auto),
+        "accuracy_questions": len(same),
         "accuracy_sets": figures,
     }
+
+
+def how_spliced(subject: Subject) -> str:
+    """What ``generation.kv = auto`` means for this model here."""
+    if subject.tuned.passages == "exact":
+        return "exact"
+    best = "but for the best one" if subject.tuned.recompute == "last" else ""
+    return f"spliced {best or f'with {subject.tuned.link_tokens} link tokens'}"
 
 
 # ---------------------------------------------------------------- speed
@@ -323,17 +339,19 @@ def _plain(path: Path, threads: int) -> Iterator[PlainLlama]:
 def _opened(
     subject: Subject,
     *,
-    passages: Literal["exact", "spliced"],
+    passages: Literal["exact", "spliced", "auto"],
     speculation: Literal["lookup", "off"] | None = None,
 ) -> Iterator[LlamaGenerator]:
-    """The model as tuned but for what is measured, with a store of its own that is empty."""
+    """The model as tuned but for what is measured, with a store of its own that is empty. "spliced": every passage,
+    without link tokens; "auto": as the program would."""
     context = dataclasses.replace(subject.tuned.context, context_tokens=CONTEXT_TOKENS)
     settings = dataclasses.replace(
         subject.tuned,
         context=context,
-        passages=passages,
         speculation=speculation or subject.tuned.speculation,
     )
+    if passages != "auto":
+        settings = dataclasses.replace(settings, passages=passages, link_tokens=0, recompute="none")
     with tempfile.TemporaryDirectory(prefix="edgerag-bench-") as folder:
         states = StateStore(Path(folder), ram_bytes=_STATES_BYTES, disk_bytes=0)
         generator = open_generator(subject.model, settings, states=states)

@@ -12,7 +12,7 @@ from edgerag.errors import UsageError
 from edgerag.ui import output, report
 
 if TYPE_CHECKING:
-    from edgerag.engine.tuning.record import Measurement, Tuning
+    from edgerag.engine.tuning.record import Measurement, RecipeAnswers, Tuning, Tunings
     from edgerag.session import Session
     from edgerag.types import CancelCheck, ModelFile
 
@@ -57,7 +57,7 @@ def _gate(
     session: Session,
     model: ModelFile,
     tuning: Tuning,
-    tunings: Any,
+    tunings: Tunings,
     questions: int,
     cancelled: CancelCheck,
     say: Callable[[str], None],
@@ -71,6 +71,10 @@ def _gate(
     from edgerag.types import Sampling
 
     generation, key = session.settings.generation, tuning_key(model)
+
+    def keep(found: Tuning) -> None:
+        tunings.keep(key, found)
+
     say(f"Asking {questions} made-up questions, with exact and with spliced passages.")
     return run_gate(
         model,
@@ -82,7 +86,7 @@ def _gate(
             temperature=0, top_p=generation.top_p, repeat_penalty=generation.repeat_penalty, seed=generation.seed
         ),
         budget=Budget(math.inf, cancelled=cancelled),
-        keep=lambda found: tunings.keep(key, found),
+        keep=keep,
         questions=questions,
         report=lambda sentence: say(f"  {sentence}"),
     )
@@ -144,7 +148,7 @@ def gate_line(tuning: Tuning) -> str:
     return f"{gate.passages}: {gate.why}"
 
 
-def _recipe(answers: Any) -> tuple[str, str, str, str]:
+def _recipe(answers: RecipeAnswers) -> tuple[str, str, str, str]:
     from edgerag.engine.tuning.gate import recipe_name
 
     how = "exact" if answers.link_tokens < 0 else f"spliced {recipe_name(answers)}"

@@ -1,7 +1,7 @@
 """Threads of llama.cpp on processors of our choice, one each.
 
 A thread pool of ggml carries a mask of processors. OpenMP builds apply it to OpenMP's own threads, the calling
-thread among them, so :meth:`ThreadPool.around` gives the caller its own affinity back. Where the CPU backend
+thread among them, so :func:`own_affinity` gives the caller its own back. Where the CPU backend
 offers no thread pools, or the system no affinity, :func:`make_pool` gives None, and the threads run where the
 system puts them.
 """
@@ -39,7 +39,6 @@ class ThreadPool:
         parameters = _Parameters(n_threads=len(cpus), poll=50, strict_cpu=True)
         for cpu in cpus:
             parameters.cpumask[cpu] = True
-        self.thread_count = len(cpus)
         self._free = free
         self.handle: int | None = new(ctypes.byref(parameters))
 

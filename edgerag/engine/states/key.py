@@ -17,7 +17,7 @@ _MOST_LABELS = 64
 class StateKey:
     """A state is found only where all three agree. Names hold hashes and numbers, never words of a document."""
 
-    name: str  # of what was computed: "doc-3fa9c1d2e4b5a697-chunk-12-v3", "prefix-..."
+    name: str  # of what was computed: "doc-3fa9c1d2e4b5a697-chunk-12-v3" (index/kv_names.py)
     scope: str  # hex fingerprint of what it was computed with: weights, context settings, version of llama.cpp
     tokens_sha256: str  # of the exact tokens before the span and in it
 

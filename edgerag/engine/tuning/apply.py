@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Literal
 
-from edgerag.engine.fit import WhenTight
 from edgerag.engine.generator import GeneratorSettings
 from edgerag.engine.llama import ContextSettings
 from edgerag.engine.tuning.choice import Choice
 from edgerag.engine.tuning.record import Tuning
-from edgerag.machine.plan import CorePlan, plan_cores
+from edgerag.machine.plan import plan_cores
 from edgerag.machine.topology import Topology
-from edgerag.types import ModelFile
+from edgerag.types import KvMode, ModelFile, WhenTight
 
-KvMode = Literal["exact", "spliced", "auto"]
-# Where no gate has passed: most of what splicing costs small models is mended by so many (docs/decisions/026).
-_UNTESTED_LINK_TOKENS = 16
+# Where the user asks for splicing and no gate has passed (docs/decisions/026).
+_UNTESTED_LINK_TOKENS = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +77,9 @@ def choice_settings(
 
 def tuned_settings(
     tuning: Tuning | None,
-    plan: CorePlan,
     topology: Topology,
     *,
+    model_bytes: int,
     context_tokens: int,
     kv: KvMode = "auto",
     threads: int = 0,
@@ -92,8 +89,7 @@ def tuned_settings(
 
     ``threads``: the setting machine.threads; it stands above what was measured.
     """
-    cpus = processors(topology, threads=threads)
-    cpus = dataclasses.replace(cpus, pinned=plan.pinned)
+    cpus = processors(topology, model_bytes=model_bytes, threads=threads)
     choice = tuning.choice if tuning else first_choice(cpus)
     if threads:
         chosen = first_choice(cpus)

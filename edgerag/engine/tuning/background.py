@@ -28,8 +28,11 @@ _LOWEST_PRIORITY = 19
 class BackgroundTuning:
     """Tunes one model, for ``seconds`` in all, between :meth:`start` and :meth:`pause`. Any thread may call it."""
 
-    def __init__(self, model: ModelFile, folder: Path, *, seconds: float = DEFAULT_SECONDS) -> None:
-        """``folder``: where tunings are kept."""
+    def __init__(
+        self, model: ModelFile, folder: Path, *, context_tokens: int, seconds: float = DEFAULT_SECONDS
+    ) -> None:
+        """``folder``: where tunings are kept. ``context_tokens``: the setting of generation."""
+        self._context_tokens = context_tokens
         self._model = model
         self._folder = folder
         self._left_s = seconds
@@ -54,6 +57,7 @@ class BackgroundTuning:
                 return False
             model = {**dataclasses.asdict(self._model), "path": str(self._model.path)}
             task = {"model": model, "folder": str(self._folder), "seconds": self._left_s}
+            task["context_tokens"] = self._context_tokens
             try:
                 self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
                     command("background", task),
@@ -108,6 +112,7 @@ def work(task: dict[str, Any]) -> dict[str, Any]:
             model,
             Tunings(Path(task["folder"])),
             seconds=task["seconds"],
+            context_tokens=task["context_tokens"],
             cancelled=lambda: wanted.is_set() or os.getppid() != parent,
         )
     return {}

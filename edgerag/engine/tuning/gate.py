@@ -34,7 +34,6 @@ _CONTEXT_TOKENS = 2048
 
 # The prompt of a question, as the program lays it out for this model.
 Layout = Callable[[FactQuestion, Generator], EncodedChat]
-Opener = Callable[[Literal["exact", "spliced"], int], LlamaGenerator]
 
 
 def run_gate(

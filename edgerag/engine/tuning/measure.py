@@ -78,7 +78,7 @@ class Bench:
         self._models: dict[tuple[object, ...], Model] = {}
         self._opened: dict[Choice, _Opened] = {}
         self._pools: dict[tuple[int, ...], ThreadPool | None] = {}
-        self._losses: dict[tuple[str, bool, str], float] = {}
+        self._perplexities: dict[tuple[str, bool, str], float] = {}
         self._quality_count = 0
         self._prose: list[int] = []
         self._prompt_tokens = _LEAST_PROMPT
@@ -117,7 +117,7 @@ class Bench:
             yield from self._in_turns(standing, candidate, decides)
 
     def perplexity(self, choice: Choice) -> float:
-        known = self._losses.get(choice.numerics)
+        known = self._perplexities.get(choice.numerics)
         if known is not None:
             return known
         prose = self._tokens(choice)
@@ -133,8 +133,8 @@ class Bench:
             losses = perplexity.log_losses(context, prose[:count], budget=self._budget)
         finally:
             context.close()
-        self._losses[choice.numerics] = perplexity.perplexity(losses)
-        return self._losses[choice.numerics]
+        self._perplexities[choice.numerics] = perplexity.perplexity(losses)
+        return self._perplexities[choice.numerics]
 
     def others(self) -> float:
         return self._load.cores()

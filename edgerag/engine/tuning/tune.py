@@ -21,7 +21,8 @@ from edgerag.machine.topology import read_topology
 from edgerag.types import CancelCheck, ModelFile
 
 DEFAULT_SECONDS = 60.0
-# What a search measures with room for: the setting generation.context_tokens has this default.
+# What must fit where nobody says what the program will ask for: half of what generation.context_tokens asks by default,
+# as that is made smaller where memory is tight (fit.py).
 _CONTEXT_TOKENS = 2048
 
 

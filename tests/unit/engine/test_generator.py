@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from edgerag.engine.catalog import Catalog
-from edgerag.engine.generator import LlamaGenerator, open_generator, plain_settings
+from edgerag.engine.generator import LlamaGenerator, _scope, open_generator, plain_settings
 from edgerag.errors import ModelTooLarge, ModelWrongKind, UsageError
 from edgerag.types import Generated, Message, Sampling
 
@@ -169,3 +170,35 @@ def test_the_context_is_never_longer_than_trained_for(catalog: Catalog) -> None:
         assert opened.context_tokens == 8192
     finally:
         opened.close()
+
+
+def test_states_are_kept_apart_by_all_that_they_depend_on(catalog: Catalog) -> None:
+    model = catalog.find("chat", "smollm2-135m-instruct")
+    plain = plain_settings(context_tokens=512, threads=1)
+    others = [
+        _scope(dataclasses.replace(model, sha256="0" * 64), plain),
+        _scope(model, dataclasses.replace(plain, passages="spliced")),
+        _scope(model, dataclasses.replace(plain, repack=False)),
+        _scope(model, dataclasses.replace(plain, context=dataclasses.replace(plain.context, cache_type="q8_0"))),
+        _scope(model, dataclasses.replace(plain, context=dataclasses.replace(plain.context, flash_attention=False))),
+    ]
+    assert len({_scope(model, plain), *others}) == 6
+    longer = dataclasses.replace(plain, context=dataclasses.replace(plain.context, context_tokens=4096, threads=2))
+    assert _scope(model, longer) == _scope(model, plain)
+
+
+def test_drafts_change_no_answer_where_llama_cpp_adds_up_alike(catalog: Catalog) -> None:
+    """Up to 512 tokens: beyond, one token alone is added up in another order than several (docs/decisions/028)."""
+    settings = plain_settings(context_tokens=512, threads=2)
+    texts = []
+    for speculation in ("off", "lookup"):
+        opened = open_generator(
+            catalog.find("chat", "smollm2-135m-instruct"),
+            dataclasses.replace(settings, speculation=speculation),  # type: ignore[arg-type]
+        )
+        try:
+            asked = [prompt(opened, f"Copy this text word for word: {PROSE[:600]}"), prompt(opened, "Tell me of the sea.")]
+            texts.append([answer(opened, tokens, Sampling(0, 1, 1, 0), room=80) for tokens in asked])
+        finally:
+            opened.close()
+    assert texts[0] == texts[1]

@@ -316,6 +316,21 @@ def test_whatever_came_before_the_prompt_is_the_prompt(
     assert_close(logits, computed(context, last))
 
 
+def test_every_token_of_a_prompt_is_counted_once(encoder: ChatEncoder, cache_of: Callable[..., PromptCache]) -> None:
+    orders = (["valve", "pump", "filter"], ["pump", "valve"], ["pump", "filter", "valve"])
+    for splice in (True, False):
+        cache = cache_of()
+        for order in orders:  # the first time states are made, beside the prompt
+            chat = chat_of(encoder, *order)
+            cache.fill(chat.tokens, chat.passages, splice=splice, cancelled=never)
+        cache.saved()
+        for order in orders:
+            chat = chat_of(encoder, *order)
+            made = cache.fill(chat.tokens, chat.passages, splice=splice, cancelled=never)
+            total = made.kept_tokens + made.restored_tokens + made.approximate_tokens + made.computed_tokens
+            assert total == len(chat.tokens)
+
+
 # ---------------------------------------------------------------- cancelling
 
 

@@ -28,7 +28,7 @@ PLAN = plan_cores(HYBRID)
 
 
 def test_without_a_tuning_it_is_as_planned() -> None:
-    settings = tuned_settings(None, PLAN, HYBRID, context_tokens=2048)
+    settings = tuned_settings(None, HYBRID, model_bytes=0, context_tokens=2048)
     assert settings.prefill_cpus == PLAN.prefill_cpus
     assert settings.decode_cpus == PLAN.decode_cpus
     assert settings.context.flash_attention
@@ -47,7 +47,7 @@ def test_as_tuned() -> None:
         repack=False,
         speculation="off",
     )
-    settings = tuned_settings(Tuning(choice=choice, first=FIRST), PLAN, HYBRID, context_tokens=4096)
+    settings = tuned_settings(Tuning(choice=choice, first=FIRST), HYBRID, model_bytes=0, context_tokens=4096)
     assert settings.prefill_cpus == (0, 2, 4, 6, 8, 9)  # efficiency cores last
     assert settings.decode_cpus == (0, 2, 4)
     context = settings.context
@@ -57,9 +57,8 @@ def test_as_tuned() -> None:
 
 
 def test_the_setting_of_threads_stands_above_what_was_measured() -> None:
-    plan = plan_cores(HYBRID, threads=2)
     tuning = Tuning(choice=dataclasses.replace(FIRST, cache_type="q8_0"), first=FIRST)
-    settings = tuned_settings(tuning, plan, HYBRID, context_tokens=2048, threads=2)
+    settings = tuned_settings(tuning, HYBRID, model_bytes=0, context_tokens=2048, threads=2)
     assert (settings.context.threads, settings.context.prefill_threads) == (2, 2)
     assert settings.context.cache_type == "q8_0"
     assert settings.decode_cpus == ()  # not pinned, by the plan
@@ -72,7 +71,7 @@ def test_passages_are_spliced_where_the_gate_passed_or_the_user_says_so() -> Non
 
     def passages(gate: Gate | None, kv: str) -> tuple[str, int]:
         tuning = Tuning(choice=FIRST, first=FIRST, gate=gate)
-        settings = tuned_settings(tuning, PLAN, HYBRID, context_tokens=2048, kv=kv)  # type: ignore[arg-type]
+        settings = tuned_settings(tuning, HYBRID, model_bytes=0, context_tokens=2048, kv=kv)  # type: ignore[arg-type]
         return settings.passages, settings.link_tokens
 
     assert passages(passed, "auto") == ("spliced", 32)
@@ -81,7 +80,7 @@ def test_passages_are_spliced_where_the_gate_passed_or_the_user_says_so() -> Non
     other_weights = dataclasses.replace(passed, numerics="one.tuned-Q4_0.gguf, True, f16")
     for gate in (failed, unfinished, other_weights, None):
         assert passages(gate, "auto") == ("exact", 0)
-        assert passages(gate, "spliced") == ("spliced", 16)
+        assert passages(gate, "spliced") == ("spliced", 0)
 
 
 def test_the_file_that_is_opened() -> None:

@@ -228,7 +228,7 @@ def test_what_cannot_be_tuned_is_told(model: ModelFile) -> None:
 
 def test_background_tuning_is_gone_when_somebody_asks_and_goes_on_later(model: ModelFile) -> None:
     folder = model.path.parent
-    background = BackgroundTuning(model, folder, seconds=120)
+    background = BackgroundTuning(model, folder, context_tokens=2048, seconds=120)
     assert background.start()
     assert background.start()  # once is enough
     process = background._process
@@ -255,8 +255,9 @@ def test_background_tuning_is_gone_when_somebody_asks_and_goes_on_later(model: M
 def test_background_tuning_has_nothing_to_do_where_all_is_measured(model: ModelFile) -> None:
     first = first_choice(CPUS)
     Tunings(model.path.parent).keep(tuning_key(model), Tuning(choice=first, first=first, finished=True))
-    assert not BackgroundTuning(model, model.path.parent).start()
-    assert not BackgroundTuning(dataclasses.replace(model, sha256="0" * 64), model.path.parent, seconds=0).start()
+    assert not BackgroundTuning(model, model.path.parent, context_tokens=2048).start()
+    other = dataclasses.replace(model, sha256="0" * 64)
+    assert not BackgroundTuning(other, model.path.parent, context_tokens=2048, seconds=0).start()
 
 
 def _until(condition: object) -> None:
