@@ -109,6 +109,7 @@ class Session:
             self.catalog.find("chat", self.settings.models.chat)  # one asked for by name must be there
         with self._tuning.at_work() if self._tunes else nullcontext(), self._asking.use() as library:
             self._check_embedder(library.identity)
+            self._states().begin()
             self.warm()
             yield from ask(
                 question,
@@ -238,6 +239,11 @@ class Session:
         name = self.settings.library.name
         option = "" if name == LibrarySettings().name else f"--library {name} "
         return f"Make it with `edgerag {option}ingest FOLDER`."
+
+    def state_troubles(self) -> tuple[str, ...]:
+        """What went wrong with the computed states of removed or edited documents, in sentences, each once."""
+        states = self._states.made()
+        return states.troubles() if states is not None else ()
 
     def documents(self) -> list[Document]:
         """The documents of the library; none when there is no library yet."""

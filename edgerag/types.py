@@ -195,6 +195,7 @@ class Passage:
     home_header: str  # as it would stand if it were the first of the first message
     text: str
     key: str  # names its state; "" keeps none
+    chunk_id: int = 0
 
     def __str__(self) -> str:
         return self.header + self.text

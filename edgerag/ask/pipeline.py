@@ -44,6 +44,7 @@ from edgerag.types import (
     InstantAnswer,
     InstantSentence,
     Message,
+    Passage,
     Plan,
     PlanMade,
     Prefill,
@@ -203,7 +204,9 @@ class _Asking:
         if not self._sources or self.stop_reason not in ("end", "length"):
             return
         if self.stop_reason == "length":
-            yield f"The answer was cut at {self._tokens.answer} tokens (generation.answer_tokens)."
+            full = self._tokens.answer < self._generation.answer_tokens
+            limit = "the context is full" if full else "generation.answer_tokens"
+            yield f"The answer was cut at {self._tokens.answer} tokens ({limit})."
         checked = [sentence.support for sentence in self._sentences if sentence.support != "not_checked"]
         if not self._cited or (checked and "supported" not in checked):
             yield UNCONFIRMED
@@ -253,7 +256,8 @@ class _Asking:
                 settings=self._retrieval,
                 languages=languages,
                 terms=self._library.query_terms,
-                room_tokens=self._generation.context_tokens - self._generation.answer_tokens,
+                room_tokens=self._generation.context_tokens
+                - min(self._generation.answer_tokens, self._generation.context_tokens // 2),
             )
             self._pending_count = self._library.pending_count()
         if self._question.cut:
@@ -305,7 +309,7 @@ class _Asking:
             assembled = assemble(
                 self._question.text,
                 sources=self._sources,
-                history=self._history,
+                history=self._current_history(),
                 generator=generator,
                 settings=self._generation,
                 question_cut=self._question.cut,
@@ -323,6 +327,19 @@ class _Asking:
         if prompt.question_cut and not self._question.cut:
             self._notes.append("The question was cut to fit in the model's context.")
         return assembled
+
+    def _current_history(self) -> tuple[Turn, ...]:
+        """The turns whose sources stand in the library as they were read: words of a document that was removed or
+        edited since are not put before the model again."""
+        read = {part.chunk_id: part.key for turn in self._history for part in _passages(turn.messages)}
+        current = {chunk.id: chunk.kv_key for chunk in self._library.chunks(list(read))}
+        turns = []
+        for turn in self._history:
+            stale = {part for part in _passages(turn.messages) if current.get(part.chunk_id) != part.key}
+            own = turn.messages[-2].parts if len(turn.messages) > 1 else ()
+            if not stale.intersection(part for part in own if isinstance(part, Passage)):
+                turns.append(dataclasses.replace(turn, messages=()) if stale else turn)
+        return tuple(turns)
 
     def _generate(self, generator: Generator, assembled: Assembled) -> Iterator[AskEvent]:
         prompt = assembled.prompt
@@ -382,13 +399,14 @@ class _Asking:
         self._cited = citations.cited
         if rest:
             yield self._delta(rest)
-        self._messages = (*prompt.messages, Message("assistant", (raw,)))
         self._stopwatch.add("generate", self._stopwatch.elapsed() - (began if first is None else first))
         if looped:
             self._notes.append("The model began to repeat itself and was stopped.")
         if thoughts.thinking and self.stop_reason != "cancelled":
             self._notes.append("The model was still thinking when it had to stop (generation.answer_tokens).")
         unusable = not any(c.isalnum() for c in "".join(self._text)) or (looped and citations.sentences_shown == 0)
+        if not (unusable or looped or self._thought):  # what the user did not read is nothing to go on from
+            self._messages = (*prompt.messages, Message("assistant", (raw,)))
         if unusable and self.stop_reason != "cancelled":
             yield self._fall_back()
 
@@ -447,6 +465,10 @@ class _Remembering:
     def __call__(self) -> Embedder:
         self.made = self._supplier()
         return self.made
+
+
+def _passages(messages: Sequence[Message]) -> Iterator[Passage]:
+    return (part for message in messages for part in message.parts if isinstance(part, Passage) and part.key)
 
 
 def _refuse_empty(library: Library) -> None:

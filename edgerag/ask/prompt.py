@@ -184,6 +184,7 @@ def _passage(source: Source, number: int, text: str | None = None) -> Passage:
         home_header=f"[1] {title}\n",
         text=_text(source) if text is None else f"{text}\n\n",
         key=chunk.kv_key if text is None else "",
+        chunk_id=chunk.id,
     )
 
 

@@ -9,9 +9,10 @@ Three things are used again, in this order:
    approximation: such a passage has not seen the passages before it. Its header and its first ``link_tokens`` are
    computed in place, which mends most of it (EPIC, Hu et al. 2024, arXiv:2410.15332; CacheBlend, Yao et al. 2024,
    arXiv:2405.16444): those of all passages at once, each in a sequence of its own, so they see the passages before
-   them but not each other's. A passage without a state is computed at home and moved from there, so that the answer
-   does not depend on what happened to be saved. ``recompute="last"`` computes the last passage in place all the same:
-   it is the best one.
+   them but not each other's. A passage without a state is computed at home and moved from there, so the cells are
+   the same whatever happened to be saved; but small batches add up in another order than large ones (_TILE), so an
+   answer may have other words when more of its prompt was there already. ``recompute="last"`` computes the last passage
+   in place all the same: it is the best one.
 
 A state that costs more to restore than to compute is not restored, and one that cannot be is computed.
 """
@@ -117,12 +118,14 @@ class PromptCache:
         if begun is not None and self._context.is_divisible and self._store is not None:
             self.trim(begun.start)  # the words that it happens to begin with are no reason not to restore all of it
         counts = _Counts(kept=len(self._tokens))
-        moment = self._store.moment() if self._store is not None else None
+        moment = self._store.begun() if self._store is not None else None
         # What is there already needs nothing; of the end the logits are wanted.
         missing = [span for span in passages if len(self._tokens) <= span.start and span.end < len(tokens)]
+        if splice and self._recompute == "last":
+            del missing[-1:]
         if missing and self._context.is_divisible:
             if splice:
-                self._splice(missing[:-1] if self._recompute == "last" else missing, tokens, moment, counts, cancelled)
+                self._splice(missing, tokens, moment, counts, cancelled)
             elif self._is_home(missing[0], tokens):  # behind it nothing is at home
                 self._take_home(missing[0], tokens, moment, counts, cancelled)
         self._compute(tokens, len(tokens), counts, cancelled)

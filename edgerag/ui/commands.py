@@ -179,7 +179,10 @@ def _remove(session: Session, arguments: argparse.Namespace) -> int:
     if arguments.json:
         output.write_json({"removed": [dataclasses.asdict(document) for document in removed]})
     report.say(f"{len(removed)} documents removed from the library; the files themselves are untouched.")
-    return report.EXIT_OK
+    troubles = session.state_troubles()
+    for trouble in troubles:
+        report.say(f"warning: {trouble}")
+    return report.EXIT_SOME_FAILED if troubles else report.EXIT_OK
 
 
 def _tag(session: Session, arguments: argparse.Namespace) -> int:

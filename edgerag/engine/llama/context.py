@@ -12,7 +12,7 @@ import numpy as np
 
 from edgerag.engine.llama.model import Model
 from edgerag.engine.llama.threads import ThreadPool, own_affinity
-from edgerag.errors import ModelError
+from edgerag.errors import ModelError, ModelTooLarge
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -97,6 +97,12 @@ class Context:
         )
         model._library.mark()
         self._handle: int | None = self._api.llama_init_from_model(model.handle, parameters)
+        if not self._handle and model._library.lacked_memory():
+            raise ModelTooLarge(
+                f"The memory for a context of {settings.context_tokens} tokens cannot be had: "
+                f"{model._library.complaint()}.",
+                remedy="Set generation.context_tokens lower, or close other programs.",
+            )
         if not self._handle:
             raise ModelError(
                 f"llama.cpp cannot make a context of {settings.context_tokens} tokens for {model.path}: "

@@ -67,6 +67,11 @@ class Library:
         self._lines.clear()
         self._lines.extend(kept)
 
+    def lacked_memory(self) -> bool:
+        """Whether this thread's last trouble was memory that could not be had."""
+        text = self.complaint().casefold()
+        return "allocate" in text or "out of memory" in text
+
     def complaint(self) -> str:
         """The last error lines that this thread caused, or ""."""
         thread = threading.get_ident()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from edgerag.engine.llama.library import decoded, encoded, library
-from edgerag.errors import ModelDamaged, ModelError
+from edgerag.errors import ModelDamaged, ModelError, ModelTooLarge
 
 TokenKind = Literal["normal", "control", "user_defined", "byte", "unknown", "unused"]
 # How the weights come into memory: mapped from the file (its pages are the system's to drop), read into
@@ -40,6 +40,11 @@ class Model:
         parameters.vocab_only = vocabulary_only
         self._library.mark()
         self._handle: int | None = self._api.llama_model_load_from_file(str(path).encode(), parameters)
+        if not self._handle and self._library.lacked_memory():
+            raise ModelTooLarge(
+                f"The memory for {path} cannot be had: {self._library.complaint()}.",
+                remedy="Close other programs, raise the limit of this process, or take a smaller model.",
+            )
         if not self._handle:
             raise ModelDamaged(
                 f"llama.cpp cannot load {path}: {self._library.complaint() or 'it gives no reason'}.",

@@ -93,6 +93,7 @@ class StateStore:
         self._notice = DropNotice(folder / "drops")
         self._lock = threading.Lock()  # over memory and counts; never held while a state is read or written
         self._moment = Moment(self._notice.read(), 0)
+        self._begun: Moment | None = None
         self._closed = False
         self._ram_hits = self._disk_hits = self._misses = self._ram_evictions = 0
 
@@ -174,6 +175,14 @@ class StateStore:
         """To be taken before the documents are read whose states will be put: see ``since`` of :meth:`put`."""
         with self._lock:
             return self._now()
+
+    def begin(self) -> None:
+        """A question begins, and documents are read for it: what is dropped from now on is not kept for it."""
+        self._begun = self.moment()
+
+    def begun(self) -> Moment:
+        """The moment of the last :meth:`begin`; now, if there was none."""
+        return self._begun or self.moment()
 
     def _now(self) -> Moment:
         """The moment, after letting go of everything in memory if another process dropped something."""

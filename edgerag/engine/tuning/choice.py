@@ -23,6 +23,7 @@ Speculation = Literal["lookup", "off"]
 Decides = Literal["answer", "prefill", "decode"]
 
 BATCH_TOKENS = 512
+_LEAST_BATCH = 64  # a draft and the smallest filled-up batch fit in
 _MOST_OF_ANYTHING = 65_536  # threads, and tokens of a batch: what stands in a file is not trusted
 _MICRO_BATCHES = (128, 256, 512, 1024)
 # These prefill at half the speed of Q8_0 on processors that have instructions for 8-bit sums, and Q8_0 holds their
@@ -52,7 +53,13 @@ class Choice:
 
     def __post_init__(self) -> None:
         counts = (self.prefill_threads, self.decode_threads, self.batch_tokens, self.micro_batch_tokens)
-        if min(counts) < 1 or max(counts) > _MOST_OF_ANYTHING or self.weights != Path(self.weights).name:
+        if (
+            min(counts) < 1
+            or max(counts) > _MOST_OF_ANYTHING
+            or not _LEAST_BATCH <= self.micro_batch_tokens <= self.batch_tokens
+            or (self.cache_type not in ("f32", "f16", "bf16") and not self.flash_attention)  # llama.cpp refuses that
+            or self.weights != Path(self.weights).name
+        ):
             raise ValueError(f"{self} cannot be run")
 
     @property

@@ -177,6 +177,8 @@ class Tunings:
     def _read(self) -> tuple[dict[str, Tuning], bool]:
         """What is kept, oldest first, and whether the file is there but cannot be understood."""
         try:
+            if not self._file.is_file():  # a pipe would be waited for
+                return {}, False
             content = self._file.read_bytes()
         except FileNotFoundError:
             return {}, False

@@ -560,3 +560,25 @@ def test_a_thought_that_the_chat_format_opened_is_one(library: Library) -> None:
     )
     assert answer.text == "It is 12 newton metres [1]."
     assert answer.thought == "First the lid."
+
+
+def test_words_of_a_document_that_was_removed_are_not_put_before_the_model_again(
+    library_of: LibraryOf, embedder: HashingEmbedder
+) -> None:
+    texts = {"/a.txt": "The alarm code of the station is 774411.", "/b.txt": "The station stands on a hill."}
+    library = library_of(texts, embedder=embedder)
+    generator = ScriptedGenerator("It is so [1].")
+    first = answer_of(events_of("What is the alarm code of the station?", library, generator=lambda: generator))
+    assert "774411" in str(generator.messages[-1])
+    turn = Turn(first.question, first.text, messages=first.messages)
+    library.remove_documents([document.id for document in library.documents() if document.path == "/a.txt"])
+    events_of("Where does the station stand?", library, generator=lambda: generator, history=[turn])
+    assert "774411" not in str(generator.messages[-1])
+
+
+def test_a_conversation_whose_documents_are_as_they_were_goes_on(library: Library) -> None:
+    generator = ScriptedGenerator("It is so [1].")
+    first = answer_of(events_of(TORQUE, library, generator=lambda: generator))
+    turn = Turn(first.question, first.text, messages=first.messages)
+    second = answer_of(events_of(TORQUE, library, generator=lambda: generator, history=[turn]))
+    assert second.messages[: len(first.messages)] == first.messages

@@ -197,7 +197,10 @@ def test_drafts_change_no_answer_where_llama_cpp_adds_up_alike(catalog: Catalog)
             dataclasses.replace(settings, speculation=speculation),  # type: ignore[arg-type]
         )
         try:
-            asked = [prompt(opened, f"Copy this text word for word: {PROSE[:600]}"), prompt(opened, "Tell me of the sea.")]
+            asked = [
+                prompt(opened, f"Copy this text word for word: {PROSE[:600]}"),
+                prompt(opened, "Tell me of the sea."),
+            ]
             texts.append([answer(opened, tokens, Sampling(0, 1, 1, 0), room=80) for tokens in asked])
         finally:
             opened.close()

@@ -331,6 +331,33 @@ def test_every_token_of_a_prompt_is_counted_once(encoder: ChatEncoder, cache_of:
             assert total == len(chat.tokens)
 
 
+@pytest.mark.parametrize("recompute", ["none", "last"])
+@pytest.mark.parametrize("names", [(), ("pump",), ("pump", "valve")])
+def test_a_prompt_may_have_any_number_of_passages(
+    context: Context, encoder: ChatEncoder, cache_of: Callable[..., PromptCache], names: tuple[str, ...], recompute: str
+) -> None:
+    chat = chat_of(encoder, *names)
+    cache = cache_of(recompute=recompute)
+    for _ in range(2):  # the second time all is there but the last token
+        cache.fill(chat.tokens, chat.passages, splice=True, cancelled=never)
+        assert cache.tokens == chat.tokens
+        assert context.held() == len(chat.tokens)
+
+
+def test_what_was_dropped_after_the_question_began_is_not_kept(
+    encoder: ChatEncoder, context: Context, tmp_path: Path
+) -> None:
+    """Its document was removed while the answer was being made."""
+    store = store_in(tmp_path)
+    cache = PromptCache(context, store=store, scope="0123456789abcdef")
+    chat = chat_of(encoder, "pump", "valve")
+    store.begin()
+    store.drop(labels=["doc-pump"])
+    cache.fill(chat.tokens, chat.passages, splice=False, cancelled=never)
+    cache.close()
+    assert list(tmp_path.rglob("*.kv")) == []
+
+
 # ---------------------------------------------------------------- cancelling
 
 

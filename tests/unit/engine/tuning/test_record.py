@@ -183,3 +183,21 @@ def test_the_key_follows_machine_and_file() -> None:
 def test_a_choice_that_cannot_be_run_is_refused(changes: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="cannot be run"):
         Choice(**{"prefill_threads": 1, "decode_threads": 1, **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"batch_tokens": 3, "micro_batch_tokens": 3},
+        {"micro_batch_tokens": 1024},
+        {"flash_attention": False, "cache_type": "q8_0"},
+    ],
+)
+def test_a_choice_that_cannot_be_run_is_none(change: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="cannot be run"):
+        dataclasses.replace(FULL.choice, **{"cache_type": "f16", "flash_attention": True, **change})
+
+
+def test_a_pipe_in_its_place_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "tuning.json")
+    assert Tunings(tmp_path).find("key") is None
