@@ -106,7 +106,7 @@ class LlamaEmbedder:
         inside = self._encode(prompt + text)[: self._window - len(before) - len(after)]
         tokens = [*before, *inside, *after]
         with self._lock:
-            self._context.use_threads(threads)
+            self._context.use_threads(threads, threads)
             # A text of nothing but invisible characters leaves no token in some vocabularies.
             vector = self._context.embed(tokens) if tokens else np.zeros(self._identity.dimension, np.float32)
         length = float(np.linalg.norm(vector))

@@ -140,6 +140,8 @@ class LlamaGenerator:
         try:
             opening = self._chat.opening(messages)
             if opening and self._cache.tokens[: len(opening)] != opening:
+                context = self._settings.context
+                self._context.use_threads(context.threads, context.prefill_threads or context.threads)
                 self._cache.fill(opening, splice=False, cancelled=lambda: False)
         finally:
             self._lock.release()
@@ -194,6 +196,8 @@ class LlamaGenerator:
         cancelled: CancelCheck,
     ) -> Iterator[Generated]:
         with self._lock, _Watch(self._context, cancelled) as watch, self._sampler(sampling) as sampler:
+            threads = self._settings.context.threads
+            self._context.use_threads(threads, self._settings.context.prefill_threads or threads)
             try:
                 prefill = self._cache.fill(
                     tokens, passages, splice=self._settings.passages == "spliced", cancelled=watch.cancelled
@@ -201,6 +205,7 @@ class LlamaGenerator:
             except Aborted:
                 yield Generated(text="", token_count=0, stop="cancelled")
                 return
+            self._context.use_threads(threads, threads)  # a draft is decoding too
             yield Generated(text="", token_count=0, stop=None, prefill=self._with_notes(prefill))
             decoder = codecs.getincrementaldecoder("utf-8")("replace")
             stops = StopStrings(self._chat.stops)

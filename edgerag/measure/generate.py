@@ -58,7 +58,7 @@ def subject_of(catalog: Catalog, settings: Settings) -> Subject:
     tuned_file, tuned = chat_model_settings(
         model, tunings=Tunings(catalog.folder), machine=settings.machine, generation=settings.generation
     )
-    return Subject(tuned_file, tuned, tuned.context.threads)
+    return Subject(tuned_file, tuned, tuned.context.prefill_threads or tuned.context.threads)
 
 
 def bench_generate(
@@ -90,11 +90,11 @@ def first_words(subject: Subject, _questions: Sequence[FactQuestion], progress: 
         for run, question in enumerate(asked):
             prompt = _prompt(question, exact)
             figures = {"plain": plain.first_token_s(prompt.tokens)}
-            _warm_states(exact, prompt, every=False)
+            _warm_states(exact, prompt)
             figures["exact"], reuse["exact"] = _first_token(exact, prompt)
-            _warm_states(spliced, prompt, every=True)
+            _warm_states(spliced, prompt)
             figures["spliced"], reuse["spliced"] = _first_token(spliced, prompt)
-            _warm_states(auto, prompt, every=True)
+            _warm_states(auto, prompt)
             figures["auto"], reuse["auto"] = _first_token(auto, prompt)
             second = _second_turn(question, prompt, exact)
             figures["turn2"], reuse["turn2"] = _first_token(exact, second, fresh=False)
@@ -123,14 +123,10 @@ def first_words(subject: Subject, _questions: Sequence[FactQuestion], progress: 
     }
 
 
-def _warm_states(generator: LlamaGenerator, prompt: Prompt, *, every: bool) -> None:
-    """Computes the states of the prompt's passages (of all, or of the one that stands first) and forgets the prompt;
-    what is left is a program that was started and has seen these passages before."""
-    first = prompt.passages[:1]
-    for span in prompt.passages if every else first:
-        tokens = (*span.home, *prompt.tokens[span.start : span.end])
-        at_home = dataclasses.replace(span, start=len(span.home), end=len(tokens))
-        _run(generator, (*tokens, *prompt.tokens[-8:]), (at_home,), room=1)
+def _warm_states(generator: LlamaGenerator, prompt: Prompt) -> None:
+    """Has the states of the prompt's passages computed and kept, as a question about them before has."""
+    generator.forget()
+    _run(generator, prompt.tokens, prompt.passages, room=1)
     generator.saved()
 
 

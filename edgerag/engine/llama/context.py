@@ -146,9 +146,9 @@ class Context:
 
     # ------------------------------------------------------------ computing
 
-    def use_threads(self, count: int) -> None:
-        """As many threads from now on, whatever is computed."""
-        self._api.llama_set_n_threads(self.handle, count, count)
+    def use_threads(self, single: int, several: int) -> None:
+        """As many threads from now on for one token, and for several at once."""
+        self._api.llama_set_n_threads(self.handle, single, several)
 
     def decode(self, tokens: Sequence[int], *, position: int) -> bool:
         """Puts ``tokens`` (at most ``batch_tokens``) into sequence 0 of the cache behind ``position`` and computes
