@@ -233,7 +233,8 @@ class LlamaGenerator:
         What is drafted is decoded together with the token before it, and each token is sampled from the row that it
         has there: the sampler sees the same logits, one after the other, as without drafts.
         """
-        lookup = Lookup(prompt) if self._settings.speculation == "lookup" and self._context.is_divisible else None
+        drafting = self._settings.speculation == "lookup" and self._context.is_divisible
+        lookup: Lookup | None = None
         drafts = DraftLength()
         token = sampler.sample(self._context)
         left = max_tokens
@@ -244,6 +245,8 @@ class LlamaGenerator:
                 return
             draft: list[int] = []
             match = 0
+            if drafting and lookup is None:
+                lookup = Lookup(prompt)  # the first token does not wait for it
             if lookup is not None:
                 lookup.add(token)
                 draft, match = lookup.propose(min(LONGEST_DRAFT, left - 1))

@@ -5,27 +5,33 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgerag.engine.lookup import LONGEST_DRAFT, DraftLength, Lookup
+from edgerag.engine.lookup import LONGEST_DRAFT, MATCHES, DraftLength, Lookup
+
+LONGEST, SHORTEST = MATCHES[0], MATCHES[-1]
 
 
 def test_what_followed_the_last_words_before_is_proposed() -> None:
-    lookup = Lookup([1, 2, 3, 4, 5, 6, 7, 9, 9, 2, 3])
-    assert lookup.propose(3) == ([4, 5, 6], 2)
-    lookup.add(4)
-    assert lookup.propose(2) == ([5, 6], 3)
+    run = list(range(SHORTEST))
+    lookup = Lookup([90, *run, 91, 92, 93, 94, 99, *run])
+    assert lookup.propose(3) == ([91, 92, 93], SHORTEST)
+    lookup.add(91)
+    assert lookup.propose(2) == ([92, 93], SHORTEST)
 
 
 def test_the_longest_match_counts_and_of_those_the_last() -> None:
-    assert Lookup([1, 2, 5, 0, 1, 2, 6, 0, 3, 1, 2]).propose(1) == ([6], 2)
-    assert Lookup([3, 1, 2, 5, 0, 1, 2, 6, 0, 3, 1, 2]).propose(1) == ([5], 3)
+    run = list(range(LONGEST))
+    short = run[-SHORTEST:]
+    assert Lookup([*short, 91, 0, *short, 92, 0, *short]).propose(1) == ([92], SHORTEST)
+    assert Lookup([*run, 91, 0, *short, 92, 0, *run]).propose(1) == ([91], LONGEST)
 
 
-def test_one_token_alone_proposes_nothing() -> None:
-    assert Lookup([1, 2, 3, 1]).propose(4) == ([], 0)
+def test_a_short_run_proposes_nothing() -> None:
+    run = list(range(SHORTEST - 1))
+    assert Lookup([*run, 91, 0, *run]).propose(4) == ([], 0)
     assert Lookup([]).propose(4) == ([], 0)
 
 
-@given(st.lists(st.integers(0, 3), max_size=60), st.integers(1, LONGEST_DRAFT))
+@given(st.lists(st.integers(0, 1), max_size=120), st.integers(1, LONGEST_DRAFT))
 def test_a_proposal_stands_in_the_text_behind_its_match(tokens: list[int], most: int) -> None:
     draft, match = Lookup(tokens).propose(most)
     assert len(draft) <= most
@@ -38,17 +44,17 @@ def test_a_proposal_stands_in_the_text_behind_its_match(tokens: list[int], most:
 
 def test_an_answer_without_luck_is_left_alone_and_one_that_quotes_gets_long_drafts() -> None:
     unlucky, lucky = DraftLength(), DraftLength()
-    for _ in range(20):
-        for match in range(2, 7):
-            unlucky.learn(match, right=0, drafted=8)
-            lucky.learn(match, right=8, drafted=8)
-    assert [unlucky.best(match) for match in range(2, 7)] == [0] * 5
-    assert lucky.best(6) == LONGEST_DRAFT
-    assert DraftLength().best(2) == 0  # two tokens in a row are mostly chance
+    unlucky.learn(LONGEST, right=0, drafted=8)
+    unlucky.learn(LONGEST, right=1, drafted=8)
+    for _ in range(5):
+        lucky.learn(LONGEST, right=8, drafted=8)
+    assert unlucky.best(LONGEST) == 0
+    assert lucky.best(LONGEST) == LONGEST_DRAFT
+    assert DraftLength().best(LONGEST) > 0
 
 
 def test_a_draft_that_was_cut_short_by_the_end_is_no_bad_luck() -> None:
     lengths = DraftLength()
-    before = lengths.best(6)
-    lengths.learn(6, right=3, drafted=3)
-    assert lengths.best(6) >= before
+    before = lengths.best(LONGEST)
+    lengths.learn(LONGEST, right=3, drafted=3)
+    assert lengths.best(LONGEST) >= before
