@@ -16,8 +16,8 @@ from collections.abc import Sequence
 MATCHES = (10, 8)
 LONGEST_DRAFT = 16  # tokens; longer runs come as several drafts
 # Time of a batch with a draft, in times of one token: any draft at all, and each of its tokens. One token alone takes
-# another, much faster way through llama.cpp. Measured for a model of 135M weights on one thread (3.6 for two tokens, 6.3
-# for eight, 7.5 for sixteen), where a draft costs most; for larger models it is less.
+# another, much faster way through llama.cpp. Measured for a model of 135M weights on one thread (3.6 for two tokens,
+# 6.3 for eight, 7.5 for sixteen), where a draft costs most; for larger models it is less.
 _COST_OF_DRAFT, _COST_OF_TOKEN = 2.8, 0.25
 # How often a drafted token is right, by the length of the match, before anything is known of this answer: as much
 # as so many tokens of it would tell.
