@@ -53,14 +53,15 @@ class Choice:
 
     def __post_init__(self) -> None:
         counts = (self.prefill_threads, self.decode_threads, self.batch_tokens, self.micro_batch_tokens)
-        if (
-            min(counts) < 1
-            or max(counts) > _MOST_OF_ANYTHING
-            or not _LEAST_BATCH <= self.micro_batch_tokens <= self.batch_tokens
-            or (self.cache_type not in ("f32", "f16", "bf16") and not self.flash_attention)  # llama.cpp refuses that
-            or self.weights != Path(self.weights).name
-        ):
+        if min(counts) < 1 or max(counts) > _MOST_OF_ANYTHING or self.weights != Path(self.weights).name:
             raise ValueError(f"{self} cannot be run")
+
+    @property
+    def can_answer(self) -> bool:
+        """Whether a generator runs so; what a search tries on the way need not, and what stands in a file may not."""
+        quantised = self.cache_type not in ("f32", "f16", "bf16")
+        fits = _LEAST_BATCH <= self.micro_batch_tokens <= self.batch_tokens
+        return fits and (self.flash_attention or not quantised)  # llama.cpp refuses that
 
     @property
     def numerics(self) -> tuple[str, bool, str]:

@@ -95,6 +95,8 @@ def tune(
 def current(model: ModelFile, tunings: Tunings, key: str = "") -> Tuning | None:
     """What is known of this model on this machine; None when nothing is, or when a file that it needs has changed."""
     known = tunings.find(key or tuning_key(model))
+    if known is not None and not known.choice.can_answer:
+        return None
     if known is None or not known.choice.weights:
         return known
     file = known.weights
