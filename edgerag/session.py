@@ -383,8 +383,11 @@ class Session:
         from edgerag.engine.opening import use_tuned_waiting
         from edgerag.engine.tuning.record import Tunings
 
+        tunings = Tunings(self.catalog.folder)
+        if tunings.is_empty:  # a search or an ingest need not look at the chat model
+            return
         with suppress(ModelError):  # without a chat model there is nothing that was tuned
-            use_tuned_waiting(self.catalog.find("chat", self.settings.models.chat), Tunings(self.catalog.folder))
+            use_tuned_waiting(self.catalog.find("chat", self.settings.models.chat), tunings)
 
     def _make_tuning(self) -> BackgroundTuning | None:
         from edgerag.engine.tuning.background import BackgroundTuning

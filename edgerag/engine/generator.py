@@ -14,7 +14,7 @@ from typing import Literal
 from edgerag.engine.encode import ChatEncoder
 from edgerag.engine.fit import WhenTight, fit
 from edgerag.engine.gguf import Header, read_header
-from edgerag.engine.kvcache import SEQUENCES, Aborted, PromptCache, Recompute
+from edgerag.engine.kvcache import SEQUENCES, PromptCache, Recompute
 from edgerag.engine.llama import Context, ContextSettings, LoadMode, Model, Sampler
 from edgerag.engine.llama.threads import ThreadPool, make_pool
 from edgerag.engine.lookup import LONGEST_DRAFT, DraftLength, Lookup
@@ -22,7 +22,7 @@ from edgerag.engine.probe import engine_fingerprint
 from edgerag.engine.sampling import SamplingWishes, model_sampling, resolve
 from edgerag.engine.states.store import StateStore
 from edgerag.engine.stops import StopStrings
-from edgerag.errors import ModelWrongKind, UsageError
+from edgerag.errors import Cancelled, ModelWrongKind, UsageError
 from edgerag.types import CancelCheck, EncodedChat, Generated, Message, ModelFile, PassageSpan, Prefill, Sampling
 
 # Prefill is as fast as with more (docs/decisions/020), and the buffers for it stay small.
@@ -202,7 +202,7 @@ class LlamaGenerator:
                 prefill = self._cache.fill(
                     tokens, passages, splice=self._settings.passages == "spliced", cancelled=watch.cancelled
                 )
-            except Aborted:
+            except Cancelled:
                 yield Generated(text="", token_count=0, stop="cancelled")
                 return
             self._context.use_threads(threads, threads)  # a draft is decoding too

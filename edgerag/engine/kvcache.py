@@ -31,7 +31,7 @@ import numpy as np
 from edgerag.engine.llama import Context, Run
 from edgerag.engine.states.key import StateKey
 from edgerag.engine.states.store import Moment, State, StateStore
-from edgerag.errors import ModelError
+from edgerag.errors import Cancelled, ModelError
 from edgerag.types import CancelCheck, PassageSpan, Prefill
 
 # Sequences of the context: the prompt; where a passage is put together; what is saved of one; and those in which the
@@ -49,15 +49,12 @@ _TILE = 64
 # A time that another program spoiled says nothing, so the shortest counts; it is believed to have grown, or to have
 # shrunk where it forbade restoring, by so much each time.
 _DISTRUST, _DOUBT = 1.25, 0.9
+_CANCELLED = "Reading the prompt was cancelled."
 _LEAST_TIMED_TOKENS = 32  # smaller batches say little about the speed of large ones
 
 
 # Which passages are computed in place all the same when others are spliced: the last is the best one.
 Recompute = Literal["none", "last"]
-
-
-class Aborted(Exception):
-    """The computation was cancelled; what was computed until then stays and is known."""
 
 
 @dataclass(slots=True)
@@ -111,7 +108,10 @@ class PromptCache:
     def fill(
         self, tokens: Sequence[int], passages: Sequence[PassageSpan] = (), *, splice: bool, cancelled: CancelCheck
     ) -> Prefill:
-        """Makes the cache hold ``tokens``, with the logits of the last computed. Raises Aborted, ModelError."""
+        """Makes the cache hold ``tokens``, with the logits of the last computed.
+
+        Raises ModelError, and Cancelled; what was computed until then stays and is known.
+        """
         began = time.perf_counter()
         self._keep_common(tokens, exact=not splice)
         begun = next((span for span in passages if span.start < len(self._tokens) < span.end), None)
@@ -266,7 +266,7 @@ class PromptCache:
                 self._context.share(_PROMPT, run.sequence, 0, run.position)
             count = sum(len(run.tokens) for run in batch)
             if cancelled() or not self._decode_runs(batch):
-                raise Aborted
+                raise Cancelled(_CANCELLED)
             for run in batch:
                 end = run.position + len(run.tokens)
                 self._context.forget(_PROMPT, run.position, end)  # what was moved there, until now in sight of others
@@ -298,7 +298,7 @@ class PromptCache:
             padding = self._padding(len(piece), position, exact=True)
             if cancelled() or not self._decode_runs([Run(piece, position, _SCRATCH)], padding=padding):
                 self._context.forget(_SCRATCH)
-                raise Aborted
+                raise Cancelled(_CANCELLED)
             if padding:
                 self._context.forget(_SCRATCH, position + len(piece), -1)
         counts.computed += len(wanted)
@@ -369,14 +369,14 @@ class PromptCache:
     # ------------------------------------------------------------ computing
 
     def _compute(self, tokens: Sequence[int], end: int, counts: _Counts, cancelled: CancelCheck) -> None:
-        """Computes ``tokens`` from what is held up to ``end``. Raises Aborted."""
+        """Computes ``tokens`` from what is held up to ``end``. Raises Cancelled."""
         while (position := len(self._tokens)) < end:
             piece = tokens[position : min(end, position + self._context.batch_tokens)]
             began = time.perf_counter()
             # Behind what is approximate nothing is exact.
             padding = self._padding(len(piece), position, exact=not self._approximate)
             if cancelled() or not self._decode(piece, outputs_all=False, padding=padding):
-                raise Aborted
+                raise Cancelled(_CANCELLED)
             counts.computed += len(piece)
             if len(piece) >= _LEAST_TIMED_TOKENS:
                 seconds = (time.perf_counter() - began) / len(piece)

@@ -147,6 +147,11 @@ class Tunings:
         self._lock_file = folder / ".tuning.lock"
         self._own: dict[str, Tuning] = {}  # all there is where nothing can be written
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was ever kept here. Reads nothing."""
+        return not self._own and not self._file.exists()
+
     def find(self, key: str) -> Tuning | None:
         """What was kept under that key, finished or not."""
         return self._read()[0].get(key) or self._own.get(key)

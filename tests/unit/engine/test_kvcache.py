@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from edgerag.engine.catalog import Catalog
 from edgerag.engine.encode import ChatEncoder
 from edgerag.engine.gguf import read_header
-from edgerag.engine.kvcache import SEQUENCES, Aborted, PromptCache
+from edgerag.engine.kvcache import SEQUENCES, PromptCache
 from edgerag.engine.llama import Context, ContextSettings, Model
 from edgerag.engine.states.store import StateStore
+from edgerag.errors import Cancelled
 from edgerag.types import EncodedChat, Message, Passage, PassageSpan
 
 SETTINGS = ContextSettings(context_tokens=1024, batch_tokens=256, threads=2, sequences=SEQUENCES)
@@ -377,7 +378,7 @@ def test_a_cancel_anywhere_leaves_a_cache_that_can_be_used(
     cache = cache_of()
     try:
         cache.fill(chat.tokens, chat.passages, splice=splice, cancelled=cancelled)
-    except Aborted:
+    except Cancelled:
         assert len(cache.tokens) < len(chat.tokens)
         assert context.held() == len(cache.tokens)
     cache.fill(chat.tokens, chat.passages, splice=False, cancelled=never)
