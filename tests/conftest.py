@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,15 @@ def catalog(models_folder: Path) -> Catalog:
     from edgerag.engine.catalog import Catalog
 
     return Catalog(models_folder, models_folder / "manifest.toml")
+
+
+@pytest.fixture(scope="session")
+def tiny_chat_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A chat model of random weights, in Q4_0: for what has neither speed nor sense."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(CHECKOUT / "bench"))
+        path: Path = import_module("random_model").write_model(tmp_path_factory.mktemp("tiny"), size="tiny")
+    return path
 
 
 @pytest.fixture

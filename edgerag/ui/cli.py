@@ -40,7 +40,7 @@ def build_parser() -> argparse.ArgumentParser:
     ask.add_argument("question", metavar="QUESTION", help="the question; '-' reads it from standard input")
     _add_filters(ask)
     ask.add_argument("--json", action="store_true", help="print answer, sources and timings as one JSON document")
-    ask.add_argument("--chat", metavar="MODEL", help="chat model: a name from `models list`, or a GGUF file")
+    _add_chat(ask)
     ask.add_argument("--seed", type=int, help="seed of the sampling (with a temperature above 0)")
     _add_no_llm(ask, at_top=False)
 
@@ -88,6 +88,7 @@ def build_parser() -> argparse.ArgumentParser:
     index.add_argument("--budget", default="", metavar="SIZE", help="memory of the index (default: memory.budget)")
 
     generate = _command(benches, "generate", "the chat model: first words, right answers, decoding, cancelling")
+    _add_chat(generate)
     generate.add_argument("--json", action="store_true", help="print the figures as one JSON document")
     generate.add_argument(
         "--part",
@@ -114,7 +115,7 @@ def build_parser() -> argparse.ArgumentParser:
     tune = _command(actions, "tune", "measure what runs a chat model fastest on this machine, and keep it")
     tune.add_argument("name", metavar="NAME", nargs="?", default="", help="none named: the chat model in use")
     tune.add_argument("--kv", action="store_true", help="also try whether passages may be spliced")
-    tune.add_argument("--questions", type=_positive, metavar="N", help="asked for --kv (default 100)")
+    tune.add_argument("--questions", type=_positive, metavar="N", help="asked for --kv (default 200)")
     tune.add_argument(
         "--requantise", default="", metavar="TYPE", help="try the weights in this type too: Q8_0, Q4_0, ..."
     )
@@ -187,6 +188,10 @@ def _add_common(parser: argparse.ArgumentParser, *, at_top: bool) -> None:
     # Given before the command or behind it; behind it the default must not undo what stood before.
     default = "" if at_top else argparse.SUPPRESS
     parser.add_argument("--library", metavar="NAME", default=default, help="the library to use (default: 'default')")
+
+
+def _add_chat(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--chat", metavar="MODEL", help="chat model: a name from `models list`, or a GGUF file")
 
 
 def _add_no_llm(parser: argparse.ArgumentParser, *, at_top: bool) -> None:

@@ -52,6 +52,18 @@ class TestAsking:
         assert "\x1b" not in done.stdout + done.stderr
         assert "tok/s" in done.stderr and "tok/s" not in done.stdout
 
+    def test_spliced_passages_of_an_earlier_question_are_read_from_the_disk(self, at_home: Path) -> None:
+        (at_home / "config.toml").write_text('[generation]\nkv = "spliced"\n')
+        shutil.rmtree(at_home / "indexes" / "default" / "kv", ignore_errors=True)
+        try:
+            first, again = (json.loads(edgerag("ask", "--json", TORQUE).stdout) for _ in range(2))
+        finally:
+            (at_home / "config.toml").unlink()
+        assert first["prefill"]["approximate_tokens"] == again["prefill"]["approximate_tokens"] > 0
+        assert again["prefill"]["computed_tokens"] < first["prefill"]["computed_tokens"]
+        assert again["answer"] == first["answer"]
+        assert list((at_home / "indexes").rglob("*.kv"))
+
     def test_json_is_one_document_with_everything(self) -> None:
         done = edgerag("ask", "--json", TORQUE)
         answer = json.loads(done.stdout)

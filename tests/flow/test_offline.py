@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -33,7 +34,7 @@ sys.addaudithook(watch)
 """
 
 
-def run_day(environ: dict[str, str], prefix: list[str]) -> None:
+def run_day(environ: dict[str, str], prefix: list[str], small: Path) -> None:
     for arguments in (
         ["ingest", str(EXAMPLES)],
         ["search", "pump"],
@@ -42,6 +43,9 @@ def run_day(environ: dict[str, str], prefix: list[str]) -> None:
         ["doctor"],
         ["models", "list"],
         ["models", "verify"],
+        ["models", "recommend"],
+        ["models", "tune", "--seconds", "1", "--json"],
+        ["bench", "generate", "--chat", str(small), "--part", "prefill", "--json"],
     ):
         done = subprocess.run(
             [*prefix, sys.executable, "-m", "edgerag", *arguments],
@@ -54,14 +58,28 @@ def run_day(environ: dict[str, str], prefix: list[str]) -> None:
         assert done.returncode == 0, (arguments, done.stderr)
 
 
-def test_a_day_without_a_network(home: Path) -> None:
+@pytest.fixture
+def own_models(home: Path, models_folder: Path) -> None:
+    """What the day writes beside the models is not the checkout's."""
+    (home / "models").unlink()
+    (home / "models").mkdir()
+    for file in models_folder.iterdir():
+        if file.suffix == ".gguf":
+            (home / "models" / file.name).symlink_to(file)
+        elif file.name != "tuning.json":
+            shutil.copy(file, home / "models")
+
+
+@pytest.mark.usefixtures("own_models")
+def test_a_day_without_a_network(tiny_chat_file: Path) -> None:
     probe = subprocess.run(["unshare", "-rn", "true"], capture_output=True, check=False)
     if probe.returncode:
         pytest.fail("this test needs `unshare` (util-linux) and user namespaces")
-    run_day(dict(os.environ), ["unshare", "-rn"])
+    run_day(dict(os.environ), ["unshare", "-rn"], tiny_chat_file)
 
 
-def test_nothing_even_tries(home: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("own_models")
+def test_nothing_even_tries(tmp_path: Path, tiny_chat_file: Path) -> None:
     (tmp_path / "trap").mkdir()
     (tmp_path / "trap" / "sitecustomize.py").write_text(TRAP)
     log = tmp_path / "attempts.log"
@@ -70,5 +88,5 @@ def test_nothing_even_tries(home: Path, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", check], env=environ, check=True)
     assert log.read_text(), "the trap must work"
     log.unlink()
-    run_day(environ, [])
+    run_day(environ, [], tiny_chat_file)
     assert not log.exists(), log.read_text()

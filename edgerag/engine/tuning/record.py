@@ -105,7 +105,7 @@ class Gate:
 
     def _accuracy(self, link_tokens: int, recompute: Recompute) -> float:
         answers = self.answers(link_tokens, recompute)
-        return answers.right / self.questions if answers is not None else 0.0
+        return answers.right / len(answers.marks) if answers is not None and answers.marks else 0.0
 
     def answers(self, link_tokens: int, recompute: Recompute) -> RecipeAnswers | None:
         """Those of one recipe, as far as it was asked."""

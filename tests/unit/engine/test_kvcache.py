@@ -51,11 +51,15 @@ def encoder(model: Model) -> ChatEncoder:
     return ChatEncoder(model, name="test", template=read_header(model.path).chat_template)
 
 
-@pytest.fixture(params=[True, False], ids=["flash", "plain"])
+@pytest.fixture
 def context(model: Model, request: pytest.FixtureRequest) -> Iterator[Context]:
-    opened = Context(model, dataclasses.replace(SETTINGS, flash_attention=request.param))
+    """With flash attention, as the program runs models; tests of what is bit-equal ask for both."""
+    opened = Context(model, dataclasses.replace(SETTINGS, flash_attention=getattr(request, "param", True)))
     yield opened
     opened.close()
+
+
+with_and_without_flash = pytest.mark.parametrize("context", [True, False], ids=["flash", "plain"], indirect=True)
 
 
 def store_in(folder: Path) -> StateStore:
@@ -118,6 +122,7 @@ def test_the_measure_of_closeness_sees_another_passage(context: Context, encoder
 # ---------------------------------------------------------------- exact
 
 
+@with_and_without_flash
 def test_a_passage_that_was_first_before_is_restored_and_changes_nothing(
     context: Context, encoder: ChatEncoder, cache_of: Callable[..., PromptCache]
 ) -> None:
@@ -156,6 +161,7 @@ def test_a_conversation_that_goes_on_computes_only_what_is_new(
     assert prefill.computed_tokens == 80
 
 
+@with_and_without_flash
 def test_a_state_of_other_words_is_not_used(
     context: Context, encoder: ChatEncoder, cache_of: Callable[..., PromptCache], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,6 +219,7 @@ def test_a_state_that_the_model_refuses_is_computed(
 # ---------------------------------------------------------------- spliced
 
 
+@with_and_without_flash
 def test_spliced_passages_are_restored_where_they_stand(
     encoder: ChatEncoder, cache_of: Callable[..., PromptCache]
 ) -> None:
@@ -250,6 +257,7 @@ def test_the_last_passage_may_be_computed_in_place(
     assert prefill.approximate_tokens == chat.passages[1].end - chat.passages[1].start
 
 
+@with_and_without_flash
 @pytest.mark.parametrize("link_tokens", [0, 8, 10_000])
 def test_the_answer_does_not_depend_on_what_was_saved(
     context: Context, encoder: ChatEncoder, cache_of: Callable[..., PromptCache], link_tokens: int
@@ -264,6 +272,7 @@ def test_the_answer_does_not_depend_on_what_was_saved(
     assert_close(context.logits(), fresh)
 
 
+@with_and_without_flash
 def test_splicing_comes_near_to_computing(
     context: Context, encoder: ChatEncoder, cache_of: Callable[..., PromptCache]
 ) -> None:

@@ -21,10 +21,18 @@ MEGABYTE = 10**6
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="read from /proc")
 
 
+def fresh_array(size_bytes: int) -> np.ndarray:
+    """Ones in memory from the system: what the allocator kept of other tests is not used again."""
+    private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    array = np.frombuffer(mmap.mmap(-1, size_bytes, flags=private), dtype=np.uint8)
+    array[:] = 1
+    return array
+
+
 @linux
 def test_new_arrays_are_anonymous_memory_and_mapped_files_are_not(tmp_path: Path) -> None:
     before = read_memory()
-    array = np.ones(50 * MEGABYTE, dtype=np.uint8)
+    array = fresh_array(50 * MEGABYTE)
     grown = read_memory().since(before)
     assert grown.anonymous_bytes is not None and grown.anonymous_bytes > 45 * MEGABYTE
     array.tofile(tmp_path / "file")
@@ -69,7 +77,7 @@ def test_the_high_water_is_what_was_held_since_the_reset() -> None:
 def test_memory_that_was_given_back_is_still_in_the_peak() -> None:
     before = read_memory()
     with sampled_peak() as peak:
-        array = np.ones(50 * MEGABYTE, dtype=np.uint8)
+        array = fresh_array(50 * MEGABYTE)
         seen = peak.samples
         while peak.samples < seen + 2:  # one sample may have begun before the array was there
             time.sleep(0.001)

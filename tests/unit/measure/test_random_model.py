@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -18,23 +19,27 @@ BENCH = Path(__file__).parents[3] / "bench"
 GREEDY = Sampling(temperature=0, top_p=1, repeat_penalty=1, seed=0)
 
 
-@pytest.fixture
-def random_model(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(BENCH))
-    return import_module("random_model")
+@pytest.fixture(scope="module")
+def random_model() -> Iterator[ModuleType]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(BENCH))
+        yield import_module("random_model")
+
+
+@pytest.fixture(scope="module", params=["Q4_0", "Q8_0"])
+def tiny(random_model: ModuleType, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    path: Path = random_model.write_model(tmp_path_factory.mktemp("tiny"), size="tiny", weights=request.param)
+    assert read_header(path).weight_type == request.param
+    return path
 
 
 def model_file(path: Path) -> ModelFile:
     return ModelFile(path.stem, "chat", path, path.stat().st_size, "", "", "", (), 8192, 64)
 
 
-@pytest.mark.parametrize("weights", ["Q4_0", "Q8_0"])
-def test_llama_cpp_loads_it_and_it_speaks(random_model: ModuleType, tmp_path: Path, weights: str) -> None:
-    path = random_model.write_model(tmp_path, size="tiny", weights=weights)
-    header = read_header(path)
-    assert header.weight_type == weights
-    assert header.vocabulary_size == 49152
-    generator = open_generator(model_file(path), plain_settings(context_tokens=512, threads=1))
+def test_llama_cpp_loads_it_and_it_speaks(tiny: Path) -> None:
+    assert read_header(tiny).vocabulary_size == 49152
+    generator = open_generator(model_file(tiny), plain_settings(context_tokens=512, threads=1))
     try:
         encoded = generator.encode_chat([Message("user", ("What is the torque?",))])
         said = list(generator.generate(encoded.tokens, max_tokens=5, sampling=GREEDY, cancelled=lambda: False))
@@ -44,14 +49,10 @@ def test_llama_cpp_loads_it_and_it_speaks(random_model: ModuleType, tmp_path: Pa
         generator.close()
 
 
-@pytest.mark.parametrize(("weights", "block"), [("Q4_0", 18), ("Q8_0", 34)])
-def test_no_weight_is_infinite_and_none_is_large(
-    random_model: ModuleType, tmp_path: Path, weights: str, block: int
-) -> None:
+def test_no_weight_is_infinite_and_none_is_large(tiny: Path) -> None:
     """What a model computes with them stays finite, whatever its depth."""
-    path = random_model.write_model(tmp_path, size="tiny", weights=weights)
     gguf = pytest.importorskip("gguf")
-    for tensor in gguf.GGUFReader(path).tensors:
+    for tensor in gguf.GGUFReader(tiny).tensors:
         values = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
         assert np.isfinite(values).all()
         if "norm" not in tensor.name:
@@ -61,11 +62,9 @@ def test_no_weight_is_infinite_and_none_is_large(
 
 
 def test_the_same_seed_gives_the_same_file_and_another_one_does_not(random_model: ModuleType, tmp_path: Path) -> None:
-    folders = [tmp_path / name for name in "abc"]
-    for folder, seed in zip(folders, (0, 0, 1), strict=True):
-        folder.mkdir()
-        random_model.write_model(folder, size="tiny", seed=seed)
-    first, second, third = ((folder / "random-tiny-q4_0.gguf").read_bytes() for folder in folders)
+    first, second, third = (
+        random_model.write_model(tmp_path, size="tiny", seed=seed).read_bytes() for seed in (0, 0, 1)
+    )
     assert first == second != third
 
 

@@ -189,6 +189,18 @@ def test_a_recipe_that_cannot_win_any_more_is_given_up(monkeypatch: pytest.Monke
     assert any("too many are wrong" in sentence for sentence in told)
 
 
+@pytest.mark.parametrize(("exact", "passages"), [(0, "exact"), (15, "exact"), (16, "spliced")])
+def test_a_model_that_hardly_answers_shows_nothing_and_stays_exact(
+    monkeypatch: pytest.MonkeyPatch, exact: int, passages: str
+) -> None:
+    found = ask(monkeypatch, knowing(exact=exact, spliced_0=40)).gate_in_force
+    assert found is not None
+    assert found.passages == passages
+    assert ("too few" in found.why) is (passages == "exact")
+    assert found.recipes[0].given_up is (passages == "exact")
+    assert len(found.recipes) == (1 if passages == "exact" else 2)
+
+
 @pytest.mark.parametrize("step", [1, 3, 17])
 def test_a_stopped_gate_goes_on_and_comes_to_the_same(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     def knows(passages: str, recipe: int | str, number: int) -> bool:

@@ -45,9 +45,18 @@ def small_file(catalog: Catalog, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 @pytest.fixture
-def model(small_file: Path, tmp_path: Path) -> ModelFile:
-    path = tmp_path / "small.gguf"
-    shutil.copy(small_file, path)
+def model(tiny_chat_file: Path, tmp_path: Path) -> ModelFile:
+    return model_in(tmp_path, tiny_chat_file)
+
+
+@pytest.fixture
+def real_model(small_file: Path, tmp_path: Path) -> ModelFile:
+    return model_in(tmp_path, small_file)
+
+
+def model_in(folder: Path, file: Path) -> ModelFile:
+    path = folder / "small.gguf"
+    shutil.copy(file, path)
     header = read_header(path)
     return ModelFile(
         name="small",
@@ -132,22 +141,22 @@ def test_requantising_can_be_stopped(model: ModelFile) -> None:
     assert [path.name for path in model.path.parent.iterdir()] == ["small.gguf"]
 
 
-def test_what_would_take_long_waits_until_it_is_asked_for(model: ModelFile) -> None:
+def test_what_would_take_long_waits_until_it_is_asked_for(real_model: ModelFile) -> None:
     with pytest.raises(ModelError, match="--requantise Q8_0"):
-        make(model, asked=False, time=budget(1.0))
+        make(real_model, asked=False, time=budget(1.0))
 
 
 # ---------------------------------------------------------------- measuring
 
 
-def test_speed_and_quality_of_the_real_model(model: ModelFile, monkeypatch: pytest.MonkeyPatch) -> None:
-    beginning = read_prose()[:2500]
+def test_speed_and_quality_of_the_real_model(real_model: ModelFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    beginning = read_prose()[:1500]
     monkeypatch.setattr(perplexity, "read_prose", lambda: beginning)
     monkeypatch.setattr(perplexity, "FEWEST_TOKENS", 64)  # however slow the machine is just now
     first = first_choice(CPUS)
-    twin = make(model)
+    twin = make(real_model)
     candidate = dataclasses.replace(first, weights=twin.name)
-    with open_bench(model, CPUS, budget=budget(), provide=lambda _: None, context_tokens=512) as bench:
+    with open_bench(real_model, CPUS, budget=budget(), provide=lambda _: None, context_tokens=512) as bench:
         assert bench.first(first).prefill_tps > bench.first(first).decode_tps > 0
         rounds = list(itertools.islice(bench.rounds(first, candidate, "answer"), 2))
         for one in rounds:
@@ -170,7 +179,7 @@ def test_what_needs_another_way_of_measuring(model: ModelFile, change: dict[str,
 
 
 def test_tuning_is_stopped_and_goes_on(model: ModelFile, monkeypatch: pytest.MonkeyPatch) -> None:
-    beginning = read_prose()[:2500]
+    beginning = read_prose()[:1500]
     monkeypatch.setattr(perplexity, "read_prose", lambda: beginning)
     monkeypatch.setattr(perplexity, "FEWEST_TOKENS", 64)
     tunings = Tunings(model.path.parent)
@@ -193,7 +202,7 @@ def test_tuning_is_stopped_and_goes_on(model: ModelFile, monkeypatch: pytest.Mon
     if weights.verdict == "taken":  # as on every processor of the last ten years
         assert again.weights is not None
         assert (model.path.parent / again.weights.name).stat().st_size == again.weights.size_bytes
-        assert 0 < weights.perplexity < 100
+        assert weights.perplexity > 0
 
 
 def test_no_time_is_no_measurement(model: ModelFile) -> None:
