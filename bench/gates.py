@@ -1,4 +1,4 @@
-"""Whether passages may be spliced, decided for several chat models: `edgerag models tune --kv` of each, kept as a result.
+"""Whether passages may be spliced, for several chat models: `edgerag models tune --kv` of each, kept as a result.
 
     python bench/gates.py NAME... [--questions 200] [--json FILE]
 

@@ -15,6 +15,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -98,12 +99,19 @@ def write_model(
 
 def _copy_vocabulary(writer: gguf.GGUFWriter, file: Path) -> int:
     """Copies everything of the tokenizer, the chat template too; gives the number of tokens."""
-    fields = gguf.GGUFReader(file).fields
-    for key, field in fields.items():
-        if key.startswith("tokenizer."):
-            inner = field.types[1] if len(field.types) > 1 else None
-            writer.add_key_value(key, field.contents(), field.types[0], sub_type=inner)
-    return len(fields["tokenizer.ggml.tokens"].data)
+    fields = _vocabulary(file)
+    for key, (value, kind, inner) in fields.items():
+        writer.add_key_value(key, value, kind, sub_type=inner)
+    return len(fields["tokenizer.ggml.tokens"][0])
+
+
+@cache
+def _vocabulary(file: Path) -> dict[str, tuple[Any, gguf.GGUFValueType, gguf.GGUFValueType | None]]:
+    return {
+        key: (field.contents(), field.types[0], field.types[1] if len(field.types) > 1 else None)
+        for key, field in gguf.GGUFReader(file).fields.items()
+        if key.startswith("tokenizer.")
+    }
 
 
 def _describe(writer: gguf.GGUFWriter, shape: Shape, *, size: str, weights: str, token_count: int) -> None:
