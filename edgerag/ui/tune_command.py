@@ -104,6 +104,8 @@ def tuning_record(model: ModelFile, tuning: Tuning) -> dict[str, Any]:
 
 def tuning_text(model: ModelFile, tuning: Tuning) -> str:
     """What was tried, what it gave, what was taken and why."""
+    from edgerag.engine.tuning.choice import WAIT_NAMES
+
     rows = [("", "tried", "instead of", "prompt tok/s", "answer tok/s", "times", "", "why")]
     rows += [
         (
@@ -127,7 +129,7 @@ def tuning_text(model: ModelFile, tuning: Tuning) -> str:
         ("batch", f"{choice.batch_tokens} tokens, {choice.micro_batch_tokens} at once"),
         ("KV cache", choice.cache_type),
         ("loading", choice.load_mode + ("" if choice.repack else ", weights as they lie in the file")),
-        ("waiting threads", "spin for a moment" if choice.wait_policy == "spin" else "sleep"),
+        ("waiting threads", WAIT_NAMES[choice.wait_policy]),
         ("lookup", "on" if choice.speculation == "lookup" else "off"),
         ("passages", gate_line(tuning)),
     ]

@@ -17,7 +17,7 @@ from edgerag.engine.llama import LoadMode
 from edgerag.engine.llama.context import CacheType
 from edgerag.engine.need import can_quantise_cache
 
-WaitPolicy = Literal["passive", "spin"]
+WaitPolicy = Literal["passive", "brief", "spin"]  # the longer they spin, the later
 Speculation = Literal["lookup", "off"]
 # Which time decides: of a whole answer, of reading the prompt, or of one token after the other.
 Decides = Literal["answer", "prefill", "decode"]
@@ -32,7 +32,8 @@ _WORTH_REQUANTISING = frozenset({"Q4_0", "Q4_1", "Q5_0", "Q5_1"})
 _NEARLY_LOSSLESS = "Q8_0"
 REQUANTISE_TYPES = ("Q8_0", "Q6_K", "Q5_K_M", "Q5_1", "Q5_0", "Q4_K_M", "Q4_1", "Q4_0", "F16", "BF16")
 # GNU's OpenMP spins about this long before it sleeps (3 ms) unless it is told to sleep at once.
-_SPINS = "300000"
+WAIT_NAMES: dict[WaitPolicy, str] = {"passive": "sleep", "brief": "spin briefly", "spin": "spin"}
+_SPINS = {"brief": "2000", "spin": "300000"}  # turns; about 20 us and 3 ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ class Dimension:
 
 def wait_environment(policy: WaitPolicy) -> dict[str, str]:
     """The variables that make OpenMP's threads wait so; they count only before llama.cpp is loaded."""
-    return {"GOMP_SPINCOUNT": _SPINS} if policy == "spin" else {}
+    return {"GOMP_SPINCOUNT": _SPINS[policy]} if policy in _SPINS else {}
 
 
 def requantised_name(stem: str, weight_type: str) -> str:
@@ -157,8 +158,8 @@ def dimensions(
         Dimension("repacked weights", (Option("yes", {"repack": True}), Option("no", {"repack": False})), "answer"),
         Dimension(
             "waiting threads",
-            (Option("sleep", {"wait_policy": "passive"}), Option("spin", {"wait_policy": "spin"})),
-            "decode",
+            tuple(Option(name, {"wait_policy": policy}) for policy, name in WAIT_NAMES.items()),
+            "answer",
         ),
         Dimension(
             "lookup",

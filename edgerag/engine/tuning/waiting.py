@@ -3,6 +3,7 @@
 Spinning saves waking up, hundreds of times per token; but where another program has one of the cores, the others spin
 for nothing while that one waits for its turn (docs/decisions/022). OpenMP reads the wish once per process, so each
 is measured in a process of its own: alone, and with a busy neighbour, for which a machine at work is never too good.
+The prompt is a short one: waiting costs the same for a large batch, where nobody would see it.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ from typing import Any
 from edgerag.engine.tuning.apply import Processors, context_settings, pinned_cpus
 from edgerag.engine.tuning.budget import Budget
 from edgerag.engine.tuning.child import run_child
-from edgerag.engine.tuning.choice import Choice, wait_environment
-from edgerag.engine.tuning.paired import Round, Speed
+from edgerag.engine.tuning.choice import WAIT_NAMES, Choice, wait_environment
+from edgerag.engine.tuning.paired import Round, Speed, answer_seconds
 from edgerag.types import ModelFile
 
 _CONTEXT_TOKENS = 256
-_PROMPT = 4  # tokens
+# Tokens: what is left of a prompt whose passages were restored, behind some that the cache holds.
+_PROMPT, _HELD = 40, 64
+_PROMPTS = 3
+_LONGEST_PROMPTS_S = 1.5
 _LONGEST_S = 1.0  # spinning beside a busy neighbour may take a second per token
 # A program of the user's: it ends by itself, should nobody be left to end it.
 _NEIGHBOUR = "import time\nend = time.monotonic() + 10\nwhile time.monotonic() < end: pass"
@@ -35,7 +39,8 @@ _LEAST_WITH_NEIGHBOUR = 0.9
 def rounds(
     model: ModelFile, cpus: Processors, standing: Choice, candidate: Choice, *, answer_tokens: int, budget: Budget
 ) -> Iterator[Round]:
-    """Decoding; where the one that spins loses too much to a neighbour, its speed beside that counts."""
+    """Short prompts and decoding; where the one that spins longer loses too much to a neighbour, its speed beside that
+    counts."""
     while True:
         found = {}
         for choice in (standing, candidate):
@@ -50,13 +55,17 @@ def rounds(
             environment = {"OMP_WAIT_POLICY": "passive", **wait_environment(choice.wait_policy)}
             found[choice] = run_child("waiting", task, budget=budget, environment=environment)
         before, after = found[standing], found[candidate]
-        spinning, sleeping = (after, before) if candidate.wait_policy == "spin" else (before, after)
-        measure = "quiet" if spinning["busy"] >= _LEAST_WITH_NEIGHBOUR * sleeping["busy"] else "busy"
-        yield Round(Speed(decode_tps=before[measure]), Speed(decode_tps=after[measure]))
+        order = tuple(WAIT_NAMES)
+        longer, shorter = before, after
+        if order.index(candidate.wait_policy) > order.index(standing.wait_policy):
+            longer, shorter = after, before
+        lost = answer_seconds(Speed(*shorter["busy"])) / answer_seconds(Speed(*longer["busy"]))
+        measure = "quiet" if lost >= _LEAST_WITH_NEIGHBOUR else "busy"
+        yield Round(Speed(*before[measure]), Speed(*after[measure]))
 
 
 def work(task: dict[str, Any]) -> dict[str, Any]:
-    """In the child process: tokens per second, alone and beside a busy neighbour."""
+    """In the child process: tokens per second of prompt and answer, alone and beside a busy neighbour."""
     from edgerag.engine.llama import Context, Model
     from edgerag.engine.llama.threads import make_pool
 
@@ -65,21 +74,28 @@ def work(task: dict[str, Any]) -> dict[str, Any]:
     decode, prefill = (make_pool(cpus) for cpus in task["pools"])
     pools = (decode, prefill) if decode is not None and prefill is not None else None
     context = Context(model, context_settings(choice, context_tokens=_CONTEXT_TOKENS), pools=pools)
-    tokens = model.tokenize("The weather was fine. " * 8)
+    tokens = model.tokenize("The weather was fine. " * 24)
 
-    def speed() -> float:
+    def speed() -> tuple[float, float]:
         context.clear()
-        context.decode(tokens[:_PROMPT], position=0)
-        context.decode(tokens[:1], position=_PROMPT)
+        context.decode(tokens[:_HELD], position=0)
+        began = time.perf_counter()
+        computed = 0
+        while computed < _PROMPTS * _PROMPT:
+            context.trim(_HELD)
+            context.decode(tokens[_HELD : _HELD + _PROMPT], position=_HELD)
+            computed += _PROMPT
+            if (prompt_s := time.perf_counter() - began) > _LONGEST_PROMPTS_S:
+                break
         began = time.perf_counter()
         for done in range(1, count + 1):
-            context.decode([tokens[done % len(tokens)]], position=_PROMPT + done)
+            context.decode([tokens[done % len(tokens)]], position=_HELD + _PROMPT + done - 1)
             if (seconds := time.perf_counter() - began) > _LONGEST_S:
                 break
-        return done / seconds
+        return computed / prompt_s, done / seconds
 
     warm = speed()
-    if warm < 1 / _LONGEST_S:  # hardly a token: there are neighbours already, and more of it would tell no more
+    if warm[1] < 1 / _LONGEST_S:  # hardly a token: there are neighbours already, and more of it would tell no more
         return {"quiet": warm, "busy": warm}
     quiet = speed()
     neighbour = subprocess.Popen([sys.executable, "-S", "-c", _NEIGHBOUR], stdin=subprocess.DEVNULL, env=os.environ)  # noqa: S603

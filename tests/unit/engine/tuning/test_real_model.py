@@ -168,7 +168,7 @@ def test_speed_and_quality_of_the_real_model(real_model: ModelFile, monkeypatch:
         assert bench.others() >= 0
 
 
-@pytest.mark.parametrize("change", [{"wait_policy": "spin"}, {"speculation": "off"}])
+@pytest.mark.parametrize("change", [{"wait_policy": "brief"}, {"speculation": "off"}])
 def test_what_needs_another_way_of_measuring(model: ModelFile, change: dict[str, str]) -> None:
     first = first_choice(CPUS)
     candidate = dataclasses.replace(first, **change)  # type: ignore[arg-type]
