@@ -17,15 +17,20 @@ from pathlib import Path
 from typing import Any, get_args
 
 from edgerag.errors import UsageError
-from edgerag.types import GenerationMode, KvMode, TuneMode, VectorType, WhenTight
+from edgerag.types import EmbedBackend, GenerationMode, KvMode, OcrMode, TuneMode, VectorType, WhenTight
 
 _ENVIRONMENT_PREFIX = "EDGERAG_"
+# Of protected documents, one to a line: never a setting, so that no file holds it.
+PASSWORD_VARIABLE = "EDGERAG_PASSWORD"  # noqa: S105 - a name
 _LEAST_BUDGET = 1_000_000  # bytes; less is a unit forgotten, not a budget
 # Variables of ours that others read: locations.py, the benches, the build.
-_NOT_SETTINGS = frozenset({"EDGERAG_HOME", "EDGERAG_BENCH_CACHE", "EDGERAG_BENCH_DATA", "EDGERAG_REQUIRE_KERNEL"})
+_NOT_SETTINGS = frozenset(
+    {"EDGERAG_HOME", "EDGERAG_BENCH_CACHE", "EDGERAG_BENCH_DATA", "EDGERAG_REQUIRE_KERNEL"} | {PASSWORD_VARIABLE}
+)
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]i?)?B?", re.IGNORECASE)
 _SHARE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%")
 _SIZE_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_SWITCHES = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _SIZE_UNITS |= {"KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 
 
@@ -105,6 +110,19 @@ class IngestSettings:
     parse_memory: int = field(default=2_000_000_000, metadata={"size": True, "low": 2e8, "high": 2**60})
     max_file_size: int = field(default=500_000_000, metadata={"size": True, "low": 1, "high": 2**60})
     batch_chunks: int = _between(1, 4096, 32)  # embedded and committed together
+    # "auto" tries for some seconds what is fastest on this machine, when many passages are embedded, and remembers it.
+    embed_with: EmbedBackend = field(default="auto", metadata={"choices": get_args(EmbedBackend)})
+    # With Tesseract on the machine: "auto" reads pages and pictures without text, "force" every page.
+    ocr: OcrMode = field(default="auto", metadata={"choices": get_args(OcrMode)})
+    ocr_languages: str = ""  # as Tesseract names them, "deu+eng"; "" takes what is installed
+    hidden: bool = False  # whether files and folders whose names begin with a dot are read
+    junk: bool = False  # whether what programs make for themselves is read: node_modules, caches, lock files
+    # Patterns as in .gitignore, relative to each named folder. In the environment they stand between commas.
+    include: tuple[str, ...] = ()  # empty: every file
+    exclude: tuple[str, ...] = ()
+    nice: int = _between(0, 19, 10)  # of `edgerag ingest` and of the parser; 0 leaves both as other programs are
+    max_cpu: int = _between(1, 100, 100)  # percent of all cores, on average
+    polite: bool = False  # whether an ingest waits while others need the machine, or its battery is low
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +225,10 @@ def _checked(spec: dataclasses.Field[Any], default: Any, value: Any) -> Any:
             return converted
     elif spec.metadata.get("size"):
         converted = parse_size(str(value))
+    elif isinstance(default, bool):
+        return _checked_switch(value)
+    elif isinstance(default, tuple):
+        return _checked_list(value)
     elif isinstance(default, str):
         if not isinstance(value, str):
             raise ValueError(f"{value!r} is not text")
@@ -232,3 +254,22 @@ def _checked(spec: dataclasses.Field[Any], default: Any, value: Any) -> Any:
     if not low <= converted <= high:  # false for NaN too
         raise ValueError(f"{value!r} is not between {low:g} and {high:g}")
     return converted
+
+
+def _checked_switch(value: Any) -> bool:
+    """Raises ValueError."""
+    if isinstance(value, bool):
+        return value
+    switch = _SWITCHES.get(value.strip().lower()) if isinstance(value, str) else None
+    if switch is None:
+        raise ValueError(f"{value!r} is not true or false")
+    return switch
+
+
+def _checked_list(value: Any) -> tuple[str, ...]:
+    """Raises ValueError."""
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):
+        return tuple(value)
+    raise ValueError(f"{value!r} is not a list of texts")

@@ -17,7 +17,8 @@
     │   └── EngineUnavailable             llama.cpp is not installed or cannot run on this CPU
     ├── DocumentError                 1   one document could not be read; the others go on
     │   ├── DocumentUnsupported           a format nothing here reads
-    │   ├── DocumentEmpty                 no text in it (an empty file, a scan without a text layer)
+    │   ├── DocumentEmpty                 no text in it (an empty file)
+    │   │   └── DocumentScanned               none but in pictures, or in fonts that do not say their letters
     │   ├── DocumentEncrypted             needs a password
     │   ├── DocumentDamaged               the parser refused it
     │   └── ParserDied                    its parser crashed, hung or ran out of memory
@@ -119,6 +120,10 @@ class DocumentUnsupported(DocumentError):
 
 
 class DocumentEmpty(DocumentError):
+    pass
+
+
+class DocumentScanned(DocumentEmpty):
     pass
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cached_property
 from pathlib import Path
@@ -40,15 +40,17 @@ from edgerag.types import (
     SearchResult,
     SegmentBlocks,
     Turn,
+    WatchEvent,
 )
 
 if TYPE_CHECKING:
+    from edgerag.engine.bulk import BulkEmbedder
     from edgerag.engine.catalog import Catalog, CatalogEntry
     from edgerag.engine.states.store import StateStore
     from edgerag.engine.tuning.background import BackgroundTuning
     from edgerag.engine.tuning.idle import IdleTuning
     from edgerag.index.hnsw.residency import Residency
-    from edgerag.index.library import Library
+    from edgerag.index.library import Failure, Library
     from edgerag.index.segments import SealSettings
 
 _STATES_FOLDER = "kv"  # in the folder of the library
@@ -150,9 +152,18 @@ class Session:
     # ------------------------------------------------------------ the library
 
     def ingest(
-        self, paths: Sequence[Path], *, tags: Sequence[str] = (), cancelled: CancelCheck = never
+        self,
+        paths: Sequence[Path],
+        *,
+        tags: Sequence[str] = (),
+        passwords: Sequence[str] = (),
+        changed: Collection[str] | None = None,
+        withheld: Collection[str] = (),
+        cancelled: CancelCheck = never,
     ) -> Iterator[IngestEvent]:
-        """Reads documents into the library, making it if there is none, and gives them ``tags``.
+        """Reads documents into the library, making it if there is none, and gives them ``tags``. The passwords are
+        tried on protected files, and kept nowhere. With ``changed`` only these absolute paths under ``paths`` are
+        looked at; ``withheld`` are never read.
 
         Raises EdgeragError.
         """
@@ -162,26 +173,63 @@ class Session:
 
         names = [normal_tag(tag) for tag in tags]
 
-        for path in paths:
-            if not is_there(path):
-                raise UsageError(f"There is no file or folder {str(path)!r}.")
-        with open_library(
-            self._library_folder,
-            mode="write",
-            residency=self._residency(),
-            identity=self._embedder_identity(),
-            seal_settings=self._seal_settings(),
-            kv_sink=self._keep_states_true,
-        ) as library:
+        if changed is None:
+            _check_there(paths)
+        with (
+            open_library(
+                self._library_folder,
+                mode="write",
+                residency=self._residency(),
+                identity=self._embedder_identity(),
+                seal_settings=self._seal_settings(),
+                kv_sink=self._keep_states_true,
+            ) as library,
+            self._bulk_embedder() as embedder,
+        ):
             yield from ingest(
                 paths,
                 library=library,
-                embedder=self._embedder,
+                embedder=embedder,
                 settings=self.settings.ingest,
                 chunks=self.settings.chunks,
                 tags=names,
+                passwords=passwords,
+                changed=changed,
+                withheld=withheld,
                 cancelled=cancelled,
             )
+
+    def watch(
+        self,
+        paths: Sequence[Path],
+        *,
+        tags: Sequence[str] = (),
+        passwords: Sequence[str] = (),
+        withheld: Collection[str] = (),
+        cancelled: CancelCheck = never,
+    ) -> Iterator[WatchEvent]:
+        """As :meth:`ingest`, then again what changes under ``paths``, until ``cancelled()``; the library is held only
+        while something is read. Each ingest ends with IngestDone.
+
+        Raises EdgeragError.
+        """
+        from edgerag.ingest.ignore import Selection
+        from edgerag.ingest.watch import follow
+
+        def run(changed: Collection[str] | None) -> Iterator[IngestEvent]:
+            return self.ingest(
+                paths, tags=tags, passwords=passwords, changed=changed, withheld=withheld, cancelled=cancelled
+            )
+
+        _check_there(paths)
+        yield from follow(
+            paths,
+            run=run,
+            own=self._library_folder,
+            selection=Selection.of(self.settings.ingest),
+            withheld=withheld,
+            cancelled=cancelled,
+        )
 
     def remove(self, paths: Sequence[str]) -> list[Document]:
         """Removes documents, named by path, by a folder above them, or as ``#12``; gives what was removed.
@@ -250,6 +298,14 @@ class Session:
         try:
             with self._browsing.use() as library:
                 return library.documents()
+        except LibraryMissing:
+            return []
+
+    def failures(self) -> list[Failure]:
+        """The files that could not be read; none when there is no library yet."""
+        try:
+            with self._browsing.use() as library:
+                return library.failures()
         except LibraryMissing:
             return []
 
@@ -360,6 +416,34 @@ class Session:
 
         self._settle_engine()
         return open_embedding_model(self._embedder_model(), machine=self.settings.machine)
+
+    @contextmanager
+    def _bulk_embedder(self) -> Iterator[Callable[[], Embedder]]:
+        """What gives the embedder of one ingest, made when it is first asked for."""
+        if not self._own_models:
+            yield self._embedder
+            return
+        supplier: Supplier[BulkEmbedder] = Supplier(self._open_bulk_embedder)
+        try:
+            yield supplier
+        finally:
+            if (opened := supplier.made()) is not None:
+                opened.close()
+
+    def _open_bulk_embedder(self) -> BulkEmbedder:
+        from edgerag.engine.embedder import LlamaEmbedder
+        from edgerag.engine.opening import open_bulk_embedder
+        from edgerag.engine.tuning.embed_trial import Trials
+
+        base = self._embedder()
+        assert isinstance(base, LlamaEmbedder), "only one that was given from outside is another"
+        return open_bulk_embedder(
+            base,
+            self._embedder_model(),
+            trials=Trials(self.catalog.folder),
+            machine=self.settings.machine,
+            backend=self.settings.ingest.embed_with,
+        )
 
     def _open_generator(self) -> Generator:
         from edgerag.ask.prompt import opening_messages
@@ -527,6 +611,13 @@ class _Reader:
             if self._library is not None:
                 self._library.close()
                 self._library = None
+
+
+def _check_there(paths: Sequence[Path]) -> None:
+    """Raises UsageError for a path of which there is nothing."""
+    for path in paths:
+        if not is_there(path):
+            raise UsageError(f"There is no file or folder {str(path)!r}.")
 
 
 def document_number(name: str) -> int | None:

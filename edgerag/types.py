@@ -22,6 +22,8 @@ GenerationMode = Literal["model", "instant"]  # what answers: a chat model, or t
 # How computed passages are used again: only where they stand as they were computed, anywhere, or as tuning found.
 KvMode = Literal["exact", "spliced", "auto"]
 TuneMode = Literal["idle", "off"]
+EmbedBackend = Literal["auto", "llama.cpp", "torch"]  # what embeds passages; "auto": the fastest here
+OcrMode = Literal["auto", "off", "force"]  # what OCR reads: pages without text, none, all
 VectorType = Literal["f16", "f32"]  # how a segment file stores its vectors
 
 # What to do when the context of the chat model does not fit into the free memory.
@@ -33,11 +35,41 @@ WhenTight = Literal["shrink", "refuse"]
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of a paged format: its number and the span of its text."""
+    """One page, slide or row (see ``page_unit``): its number as a person knows it and the span of its text."""
 
     number: int
     start: int
     end: int
+
+
+PageUnit = Literal["page", "slide", "row"]  # what the pages of a document are to a person
+
+_SLIDES = frozenset(
+    {
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+        "application/vnd.openxmlformats-officedocument.presentationml.slideshow",
+        "application/vnd.openxmlformats-officedocument.presentationml.template",
+        "application/vnd.ms-powerpoint",
+        "application/vnd.ms-powerpoint.presentation.macroEnabled.12",
+        "application/vnd.oasis.opendocument.presentation",
+    }
+)
+_ROWS = frozenset(
+    {
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        "application/vnd.ms-excel",
+        "application/vnd.ms-excel.sheet.macroEnabled.12",
+        "application/vnd.ms-excel.sheet.binary.macroEnabled.12",
+        "application/vnd.oasis.opendocument.spreadsheet",
+    }
+)
+
+
+def page_unit(media_type: str) -> PageUnit:
+    """What the pages of a document of this type are. Rows are numbered sheet by sheet, the others all through."""
+    if media_type in _SLIDES:
+        return "slide"
+    return "row" if media_type in _ROWS else "page"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +91,7 @@ class ParsedDocument:
     pages: tuple[Page, ...] = ()
     headings: tuple[Heading, ...] = ()
     warnings: tuple[str, ...] = ()
+    hidden: tuple[tuple[int, int], ...] = ()  # spans that a person does not see in the file, in order
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +109,7 @@ class Chunk:
     line_last: int
     token_count: int  # of ``embedding_text``, by the embedder's tokenizer
     context: str = ""  # title and heading path as they are put before the text when it is embedded
+    hidden: bool = False  # some of it cannot be seen in the file
 
     @property
     def embedding_text(self) -> str:
@@ -99,6 +133,7 @@ class Document:
     pending_count: int  # chunks that have no vector yet
     warnings: tuple[str, ...]
     tags: tuple[str, ...] = ()  # in alphabetical order
+    character_count: int = 0  # of its text
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +147,7 @@ class StoredChunk:
     media_type: str
     chunk: Chunk
     kv_key: str = ""  # name under which the model's state of this text may be kept; "" when it has none
+    also_in: tuple[str, ...] = ()  # other files with the same content
 
 
 # ---------------------------------------------------------------- asking
@@ -380,6 +416,17 @@ class FileReport:
     outcome: Outcome
     reason: str  # empty when there is nothing to explain
     chunk_count: int
+    media_type: str = ""
+    page_count: int = 0
+    character_count: int = 0  # of the text
+    size_bytes: int = 0  # of the file; of a member 0
+    seconds: float = 0.0  # spent on parsing, chunking and storing it; embedding goes over all files together
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def text_share(self) -> float | None:
+        """Characters of text per byte of the file; None where that says nothing."""
+        return self.character_count / self.size_bytes if self.character_count and self.size_bytes else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,7 +464,16 @@ class IngestDone:
         return sum(1 for report in self.reports if report.outcome == outcome)
 
 
+@dataclass(frozen=True, slots=True)
+class WatchNote:
+    """What someone who follows a folder should know, in a sentence."""
+
+    kind: Literal["watching", "root_gone", "root_back", "busy", "looking"]
+    message: str
+
+
 IngestEvent = FilesDiscovered | FileDone | IngestProgress | IngestDone
+WatchEvent = IngestEvent | WatchNote
 
 
 # ---------------------------------------------------------------- status

@@ -1,22 +1,24 @@
-"""Text becomes unit vectors: one text per call of llama.cpp, with flash attention.
+"""Text becomes unit vectors: one text per call of llama.cpp, with flash attention, on workers of a thread each.
 
-Several sequences in one call were measured and are slower: attention runs over the whole batch
-(MEASURED.md, docs/decisions/021).
+Several sequences in one call were measured and are no faster: attention runs over the whole batch. Two workers of one
+thread do the same work as one of two threads where the machine is idle, and more where it is not, as they do not wait
+for each other (docs/decisions/021, 035).
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from edgerag.engine.fit import check_fit
 from edgerag.engine.gguf import Header, read_header
 from edgerag.engine.llama import Context, ContextSettings, Model
+from edgerag.engine.passages import Tokens, Workers
 from edgerag.engine.wordpiece import WordPiece
-from edgerag.errors import ModelDamaged, ModelWrongKind, UsageError
+from edgerag.errors import ModelDamaged, ModelError, ModelWrongKind, UsageError
 from edgerag.types import EmbedderIdentity, ModelFile
 
 if TYPE_CHECKING:
@@ -24,10 +26,13 @@ if TYPE_CHECKING:
 
 # A micro-batch must hold a whole text (attention looks both ways), so this is also the longest text.
 _LONGEST_TEXT = 8192
+# Each has working memory of its own: 30 MB for a text of 256 tokens. With more cores a worker has several threads.
+MOST_WORKERS = 8
 
 
-def open_embedder(model: ModelFile, *, threads: int, query_threads: int = 0) -> LlamaEmbedder:
+def open_embedder(model: ModelFile, *, threads: int, query_threads: int = 0, cpus: Sequence[int] = ()) -> LlamaEmbedder:
     """Loads an embedder. ``query_threads``: for a query, which may come while a model decodes; 0: as for passages.
+    ``cpus``: where the threads for passages are held; none: where the system puts them.
 
     Raises ModelWrongKind, ModelTooLarge or EngineUnavailable before loading, ModelDamaged when llama.cpp refuses the
     file.
@@ -38,25 +43,27 @@ def open_embedder(model: ModelFile, *, threads: int, query_threads: int = 0) -> 
         )
     header = read_header(model.path)
     check_fit(header, context_tokens=_window(model), batch_tokens=_window(model), keeps_cache=False)
-    return LlamaEmbedder(model, header, threads=threads, query_threads=query_threads or threads)
+    return LlamaEmbedder(model, header, threads=threads, query_threads=query_threads or threads, cpus=cpus)
 
 
 class LlamaEmbedder:
-    """An embedder in memory. Any thread may call it; one text is computed at a time."""
+    """An embedder in memory. Any thread may call it."""
 
-    def __init__(self, model: ModelFile, header: Header, *, threads: int, query_threads: int) -> None:
+    def __init__(
+        self, model: ModelFile, header: Header, *, threads: int, query_threads: int, cpus: Sequence[int]
+    ) -> None:
         window = _window(model)
-        self._lock = threading.Lock()
-        self._threads, self._query_threads = threads, query_threads
+        self._threads, self._query_threads, self._cpus = threads, query_threads, tuple(cpus)
         self._model = Model(model.path)
+        self._settings = ContextSettings(context_tokens=window, batch_tokens=window, threads=threads, embeddings=True)
         try:
-            self._context = Context(
-                self._model,
-                ContextSettings(context_tokens=window, batch_tokens=window, threads=threads, embeddings=True),
-            )
+            self._workers = [_Worker(self._model, self._settings)]  # the first also has the queries
         except BaseException:
             self._model.close()
             raise
+        self._gathered = threading.Lock()  # of the teams: one computes at a time
+        self._teams: dict[int, Workers] = {}  # by the number of workers
+        self._wanted_workers = min(threads, MOST_WORKERS)
         self._word_piece = (
             WordPiece(self._model.vocabulary()) if header.text("tokenizer.ggml.model", "") == "bert" else None
         )
@@ -85,34 +92,72 @@ class LlamaEmbedder:
 
     def embed_query(self, text: str) -> Vectors:
         """(dim,) float32 of unit length. Raises UsageError for a text without a single character to read."""
-        return self._embed(self._prompts["query"], text, threads=self._query_threads)
+        tokens = self._tokens("query", text)
+        vector: Vectors = self.unit(self._workers[0].compute([tokens], threads=self._query_threads), [text])[0]
+        return vector
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """(n, dim) float32, unit rows; texts longer than ``max_tokens`` are cut. Raises UsageError for an empty one."""
-        vectors = np.empty((len(texts), self._identity.dimension), dtype=np.float32)
-        for row, text in enumerate(texts):
-            vectors[row] = self._embed(self._prompts["passage"], text, threads=self._threads)
-        return vectors
+        passages = self.passage_tokens(texts)
+        count = self._wanted_workers
+        if len(texts) < 2 * count or count == 1:
+            return self.unit(self._workers[0].compute(passages, threads=self._threads), texts)
+        with self._gathered:
+            vectors = self._team(count).compute(passages, dimension=self._identity.dimension)
+        return self.unit(vectors, texts)
+
+    def passage_tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        """What the model reads of each passage, special tokens included. Raises UsageError for an empty one."""
+        return [self._tokens("passage", text) for text in texts]
+
+    def unit(self, vectors: Vectors, texts: Sequence[str]) -> Vectors:
+        """``vectors`` of unit length. Raises ModelDamaged for one that has no direction, naming its text."""
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        usable = np.isfinite(lengths[:, 0]) & (lengths[:, 0] > 0)
+        if not usable.all():
+            text = texts[int(np.argmin(usable))]
+            raise ModelDamaged(f"{self._model.path} gives a vector that is not usable for {text[:40]!r}.")
+        unit: Vectors = vectors / lengths.astype(np.float32)
+        return unit
+
+    def use_workers(self, count: int) -> None:
+        """From now on passages are computed by so many workers, which have the threads between them."""
+        self._wanted_workers = max(1, min(count, self._threads))
+
+    def release_workers(self) -> None:
+        """Gives back the memory that only passages need: another backend computes them."""
+        with self._gathered:
+            for team in self._teams.values():
+                team.close()
+            self._teams.clear()
+            for worker in self._workers[1:]:
+                worker.close()
+            del self._workers[1:]
 
     def close(self) -> None:
-        with self._lock:
-            self._context.close()
-            self._model.close()
+        self.release_workers()
+        self._workers[0].close()
+        self._model.close()
 
-    def _embed(self, prompt: str, text: str, *, threads: int) -> Vectors:
+    def _team(self, count: int) -> Workers:
+        if count not in self._teams:
+            while len(self._workers) < count:
+                try:
+                    self._workers.append(_Worker(self._model, self._settings))
+                except ModelError:  # no memory for more: those that are there do it
+                    break
+            workers = self._workers[:count]
+            each = self._threads // len(workers)
+            cpus = [self._cpus[n * each : (n + 1) * each] for n in range(len(workers))] if self._cpus else []
+            self._teams[count] = Workers([_Share(one, each) for one in workers], batch_tokens=0, cpus=cpus)
+        return self._teams[count]
+
+    def _tokens(self, role: Literal["query", "passage"], text: str) -> list[int]:
         if not text.strip():
             raise UsageError("An empty text cannot be embedded.")
         before, after = self._ends
-        inside = self._encode(prompt + text)[: self._window - len(before) - len(after)]
-        tokens = [*before, *inside, *after]
-        with self._lock:
-            self._context.use_threads(threads, threads)
-            # A text of nothing but invisible characters leaves no token in some vocabularies.
-            vector = self._context.embed(tokens) if tokens else np.zeros(self._identity.dimension, np.float32)
-        length = float(np.linalg.norm(vector))
-        if not np.isfinite(length) or length == 0:
-            raise ModelDamaged(f"{self._model.path} gives a vector that is not usable for {text[:40]!r}.")
-        return vector / np.float32(length)
+        inside = self._encode(self._prompts[role] + text)[: self._window - len(before) - len(after)]
+        return [*before, *inside, *after]
 
     def _encode(self, text: str) -> list[int]:
         return self._word_piece.encode(text) if self._word_piece else self._model.tokenize(text)
@@ -124,6 +169,40 @@ class LlamaEmbedder:
         plain, whole = self._model.tokenize("a"), self._model.tokenize("a", add_ends=True)
         begin = next(i for i in range(len(whole)) if whole[i : i + len(plain)] == plain)
         return whole[:begin], whole[begin + len(plain) :]
+
+
+class _Worker:
+    """A context of its own over the shared weights; one text is computed at a time."""
+
+    def __init__(self, model: Model, settings: ContextSettings) -> None:
+        self._lock = threading.Lock()
+        self._dimension = model.dimension
+        self._context = Context(model, settings)
+
+    def compute(self, texts: Sequence[Tokens], *, threads: int) -> Vectors:
+        """(n, dim) float32 in the order of ``texts``."""
+        # A text of nothing but invisible characters leaves no token in some vocabularies.
+        vectors = np.zeros((len(texts), self._dimension), dtype=np.float32)
+        for row, tokens in enumerate(texts):
+            if tokens:
+                with self._lock:
+                    self._context.use_threads(threads, threads)
+                    vectors[row] = self._context.embed(tokens)
+        return vectors
+
+    def close(self) -> None:
+        with self._lock:
+            self._context.close()
+
+
+class _Share:
+    """A worker with its share of the threads."""
+
+    def __init__(self, worker: _Worker, threads: int) -> None:
+        self._worker, self._threads = worker, threads
+
+    def compute(self, texts: Sequence[Tokens]) -> Vectors:
+        return self._worker.compute(texts, threads=self._threads)
 
 
 def _window(model: ModelFile) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -54,6 +54,16 @@ _POOLING_RANK = 4
 
 
 @dataclass(frozen=True, slots=True)
+class TensorPlace:
+    """Where the values of one tensor lie in the file."""
+
+    type_name: str
+    shape: tuple[int, ...]  # outermost first, as numpy has it
+    offset: int  # from the beginning of the file
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Header:
     """The header of a whole GGUF file: its length has been compared with what the tensors need."""
 
@@ -67,6 +77,7 @@ class Header:
     # read per token), and the experts (of which each token passes through a few).
     table_bytes: int = 0
     expert_bytes: int = 0
+    tensors: Mapping[str, TensorPlace] = field(default_factory=dict)
 
     @property
     def architecture(self) -> str:
@@ -259,7 +270,8 @@ def _read(cursor: _Cursor) -> Header:
     alignment = metadata.get("general.alignment", 32)
     if not isinstance(alignment, int) or not 0 < alignment <= 65_536:
         raise cursor.damaged(f"its alignment is {alignment!r}")
-    needed = math.ceil(cursor.position / alignment) * alignment + weights.end
+    begin = math.ceil(cursor.position / alignment) * alignment
+    needed = begin + weights.end
     if cursor.size_bytes < needed:
         raise ModelDamaged(
             f"Model file {cursor.path} is half copied or cut short: it has {cursor.size_bytes:,} bytes "
@@ -276,6 +288,7 @@ def _read(cursor: _Cursor) -> Header:
         vocabulary_size=cursor.vocabulary_size,
         table_bytes=weights.table_bytes if weights.has_output else 0,
         expert_bytes=weights.expert_bytes,
+        tensors={name: replace(place, offset=begin + place.offset) for name, place in weights.places.items()},
     )
     if not header.architecture.isprintable() or not tensor_count:
         raise cursor.damaged("it has no architecture or no weights")
@@ -319,6 +332,7 @@ class _Weights:
     """What the tensors add up to, in bytes."""
 
     by_type: dict[str, int]
+    places: dict[str, TensorPlace]  # counted from the beginning of the data part
     parameter_count: int = 0
     end: int = 0  # of the last tensor, in the data part
     table_bytes: int = 0
@@ -327,7 +341,7 @@ class _Weights:
 
 
 def _tensors(cursor: _Cursor, count: int) -> _Weights:
-    weights = _Weights(by_type={})
+    weights = _Weights(by_type={}, places={})
     for _ in range(count):
         name = _key(cursor, "a tensor name")
         what = f"tensor {name[:80]!r}"
@@ -346,6 +360,7 @@ def _tensors(cursor: _Cursor, count: int) -> _Weights:
         if elements == 0 or shape[0] % block:
             raise cursor.damaged(f"{what} of type {type_name} has the shape {shape}")
         size = elements // block * block_bytes
+        weights.places[name] = TensorPlace(type_name, tuple(reversed(shape)), offset, size)
         weights.by_type[type_name] = weights.by_type.get(type_name, 0) + size
         weights.parameter_count += elements
         weights.end = max(weights.end, offset + size)

@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Sequence
 
 from edgerag.config import GenerationSettings, MachineSettings
+from edgerag.engine.bulk import BulkEmbedder
+from edgerag.engine.embed_torch import torch_version, why_not
 from edgerag.engine.embedder import LlamaEmbedder, open_embedder
 from edgerag.engine.generator import GeneratorSettings, LlamaGenerator, open_generator
+from edgerag.engine.gguf import read_header
 from edgerag.engine.states.store import StateStore
 from edgerag.engine.tuning.apply import tuned_model, tuned_settings
 from edgerag.engine.tuning.choice import wait_environment
+from edgerag.engine.tuning.embed_trial import (
+    PassagePlan,
+    Trials,
+    open_torch,
+    plans,
+    remembered_trial,
+    torch_workers,
+)
 from edgerag.engine.tuning.record import Tunings
 from edgerag.engine.tuning.tune import current
+from edgerag.errors import UsageError
+from edgerag.machine.cpu import read_processor
+from edgerag.machine.memory import available_bytes
 from edgerag.machine.numa import bind_memory
 from edgerag.machine.plan import plan_cores
 from edgerag.machine.topology import read_topology
-from edgerag.types import ModelFile
+from edgerag.types import EmbedBackend, ModelFile
 
 
 def open_chat_model(
@@ -64,4 +80,48 @@ def open_embedding_model(model: ModelFile, *, machine: MachineSettings) -> Llama
     keeps free of decoding. Raises what ``open_embedder`` does."""
     plan = plan_cores(read_topology(), threads=machine.threads)
     with bind_memory(plan.placement):
-        return open_embedder(model, threads=len(plan.prefill_cpus), query_threads=len(plan.retrieval_cpus))
+        return open_embedder(
+            model,
+            threads=len(plan.prefill_cpus),
+            query_threads=len(plan.retrieval_cpus),
+            cpus=plan.prefill_cpus if plan.pinned else (),
+        )
+
+
+def open_bulk_embedder(
+    base: LlamaEmbedder, model: ModelFile, *, trials: Trials, machine: MachineSettings, backend: EmbedBackend
+) -> BulkEmbedder:
+    """The embedder of an ingest over ``base``, which was opened for ``model``. "auto" tries what is fastest here, once
+    passages are many, and remembers it in ``trials``; any other ``backend`` is used from the start.
+
+    Raises UsageError for a backend that cannot be had.
+    """
+    plan = plan_cores(read_topology(), threads=machine.threads)
+    threads, cpus = len(plan.prefill_cpus), plan.prefill_cpus if plan.pinned else ()
+    header = read_header(model.path)
+    wanted = plans(
+        header,
+        threads=threads,
+        torch=backend != "llama.cpp" and bool(torch_version()),
+        features=read_processor().features,
+        free_bytes=available_bytes() if backend == "auto" else sys.maxsize,
+    )
+    if backend == "torch" and all(one.backend != "torch" for one in wanted):
+        raise UsageError(
+            "ingest.embed_with asks for torch, which cannot be used: "
+            + (why_not(header) if torch_version() else "it is not installed."),
+            remedy="Install it (pip install 'edgerag[sentence-transformers]'), or set ingest.embed_with to 'auto'.",
+        )
+
+    def decide(passages: Sequence[str]) -> PassagePlan:
+        if backend != "auto":
+            return next(one for one in wanted if one.backend == backend)
+        found = remembered_trial(model, passages, trials=trials, threads=threads, fallback=wanted[0])
+        return found if found in wanted else wanted[0]  # the memory may be free no longer
+
+    return BulkEmbedder(
+        base,
+        decide=decide,
+        open_workers=lambda chosen: torch_workers(chosen, open_torch(chosen, header), cpus),
+        at_once=backend != "auto",
+    )

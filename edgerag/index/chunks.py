@@ -27,7 +27,9 @@ _BATCH = 500
 _SELECT = """
     SELECT c.id, c.document_id, d.path, d.title, d.media_type, c.ordinal, c.start, c."end", c.heading_path,
         c.page_first, c.page_last, c.line_first, c.line_last, c.token_count, c.context,
-        c.kv_version
+        c.kv_version, c.hidden,
+        (SELECT json_group_array(path) FROM (SELECT CAST(o.path AS TEXT) AS path FROM documents o
+            WHERE o.content_sha256 = d.content_sha256 AND o.id <> d.id ORDER BY o.path))
     FROM chunks c JOIN documents d ON d.id = c.document_id
 """
 
@@ -71,12 +73,13 @@ def write_chunks(
             chunk.token_count,
             json.dumps(chunk.context),  # JSON because a title may hold what is not valid UTF-8
             kv_version,
+            int(chunk.hidden),
         )
         if old_id is None:
             cursor = db.execute(
                 'INSERT INTO chunks (ordinal, start, "end", heading_path, page_first, page_last, line_first,'
-                " line_last, token_count, context, kv_version, document_id, embedding_key, state)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
+                " line_last, token_count, context, kv_version, hidden, document_id, embedding_key, state)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
                 (*values, document_id, key),
             )
             chunk_id = int(cursor.lastrowid or 0)
@@ -84,7 +87,7 @@ def write_chunks(
             chunk_id = old_id
             db.execute(
                 'UPDATE chunks SET ordinal = ?, start = ?, "end" = ?, heading_path = ?, page_first = ?, page_last = ?,'
-                " line_first = ?, line_last = ?, token_count = ?, context = ?, kv_version = ? WHERE id = ?",
+                " line_first = ?, line_last = ?, token_count = ?, context = ?, kv_version = ?, hidden = ? WHERE id = ?",
                 (*values, chunk_id),
             )
             db.execute("DELETE FROM chunk_words WHERE rowid = ?", (chunk_id,))
@@ -137,7 +140,7 @@ def pending_chunks(db: sqlite3.Connection, limit: int) -> list[StoredChunk]:
 
 def _stored_chunk(db: sqlite3.Connection, row: tuple[Any, ...]) -> StoredChunk:
     document_id, start, end = row[1], row[6], row[7]
-    page_first, page_last, line_first, line_last, token_count, context, kv_version = row[9:]
+    page_first, page_last, line_first, line_last, token_count, context, kv_version, hidden, also_in = row[9:]
     chunk = Chunk(
         ordinal=row[5],
         start=start,
@@ -150,6 +153,7 @@ def _stored_chunk(db: sqlite3.Connection, row: tuple[Any, ...]) -> StoredChunk:
         line_last=line_last,
         token_count=token_count,
         context=stored_json(context, str),
+        hidden=bool(hidden),
     )
     return StoredChunk(
         row[0],
@@ -159,6 +163,7 @@ def _stored_chunk(db: sqlite3.Connection, row: tuple[Any, ...]) -> StoredChunk:
         media_type=row[4],
         chunk=chunk,
         kv_key=chunk_name(document_hash(row[2]), chunk.ordinal, kv_version),
+        also_in=tuple(stored_json(also_in, list)),
     )
 
 

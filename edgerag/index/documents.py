@@ -26,7 +26,8 @@ _COLUMNS = """
         (SELECT count(*) FROM chunks c WHERE c.document_id = d.id),
         (SELECT count(*) FROM chunks c WHERE c.document_id = d.id AND c.state = 0),
         d.warnings,
-        (SELECT json_group_array(tag) FROM (SELECT tag FROM document_tags WHERE document_id = d.id ORDER BY tag))
+        (SELECT json_group_array(tag) FROM (SELECT tag FROM document_tags WHERE document_id = d.id ORDER BY tag)),
+        d.text_length
     FROM documents d
 """
 
@@ -76,8 +77,8 @@ def document_by_path(db: sqlite3.Connection, path: str) -> Document | None:
 
 
 def _document(row: tuple[Any, ...]) -> Document:
-    *facts, warnings, tags = row
-    facts += [tuple(stored_json(warnings, list)), tuple(stored_json(tags, list))]
+    *facts, warnings, tags, characters = row
+    facts += [tuple(stored_json(warnings, list)), tuple(stored_json(tags, list)), characters]
     return Document(*facts)
 
 
@@ -180,6 +181,14 @@ def touch_document(db: sqlite3.Connection, document_id: int, *, size_bytes: int,
     db.execute("UPDATE documents SET size_bytes = ?, mtime_ns = ? WHERE id = ?", (size_bytes, mtime_ns, document_id))
 
 
+def move_document(db: sqlite3.Connection, document_id: int, *, path: str, root: str) -> None:
+    """Gives it another path, which no other document may have."""
+    db.execute(
+        "UPDATE documents SET path = CAST(? AS TEXT), root = CAST(? AS TEXT) WHERE id = ?",
+        (sql_text(path), sql_text(root), document_id),
+    )
+
+
 def delete_document(db: sqlite3.Connection, document_id: int) -> bool:
     """Removes its row and text; its chunks must have been removed before. True if there was one."""
     return db.execute("DELETE FROM documents WHERE id = ?", (document_id,)).rowcount == 1
@@ -197,6 +206,25 @@ def all_failures(db: sqlite3.Connection) -> list[Failure]:
     return [
         Failure(*row) for row in db.execute("SELECT path, reason, size_bytes, mtime_ns FROM failures ORDER BY path")
     ]
+
+
+def write_container(db: sqlite3.Connection, path: str, *, size_bytes: int, mtime_ns: int) -> None:
+    """Notes that all members of an archive or a mail were read, as it was then."""
+    db.execute(
+        "INSERT OR REPLACE INTO containers (path, size_bytes, mtime_ns) VALUES (CAST(? AS TEXT), ?, ?)",
+        (sql_text(path), size_bytes, mtime_ns),
+    )
+
+
+def all_containers(db: sqlite3.Connection) -> dict[str, tuple[int, int]]:
+    """Size and time of each, by path."""
+    return {
+        path: (size, mtime) for path, size, mtime in db.execute("SELECT path, size_bytes, mtime_ns FROM containers")
+    }
+
+
+def delete_containers(db: sqlite3.Connection, paths: Sequence[str]) -> None:
+    db.executemany("DELETE FROM containers WHERE path = CAST(? AS TEXT)", ((sql_text(path),) for path in paths))
 
 
 def delete_failures(db: sqlite3.Connection, paths: Sequence[str]) -> None:

@@ -102,6 +102,13 @@ def remove(db: sqlite3.Connection, document_id: int) -> None:
     _tell(db, [(document, None, None)])
 
 
+def restart(db: sqlite3.Connection, document_id: int, path: str) -> None:
+    """To be called after :func:`remove` and after the document was given ``path``: versions begin behind all that a
+    document of that path had."""
+    document = document_hash(path)
+    db.execute("UPDATE chunks SET kv_version = ? WHERE document_id = ?", (_retired(db, document) + 1, document_id))
+
+
 def _retired(db: sqlite3.Connection, document: str) -> int:
     """The highest version that a chunk of this document had when it went; 0 if none ever went."""
     row = db.execute("SELECT version FROM kv_retired WHERE document = ?", (document,)).fetchone()

@@ -16,8 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
-from edgerag.errors import LibraryMissing
-from edgerag.index import analyze, catalogue, documents, filters, health, keywords, kv_keys, nearest
+from edgerag.errors import LibraryMissing, UsageError
+from edgerag.index import analyze, catalogue, documents, filters, health, keywords, kv_keys, nearest, twins
 from edgerag.index import chunks as chunk_rows
 from edgerag.index import tags as document_tags
 from edgerag.index.construction import Workshop
@@ -244,6 +244,21 @@ class Library:
         with self._store.writing() as db:
             documents.touch_document(db, document_id, size_bytes=size_bytes, mtime_ns=mtime_ns)
 
+    def move_document(self, document_id: int, *, path: str, root: str) -> None:
+        """Notes that its file has another path now. Chunks and vectors stay; states are named by the path, and go.
+
+        Raises UsageError if there is no such document, or one of that path.
+        """
+        with self._kv_news.writing() as db:
+            documents.document_by_id(db, document_id)
+            if documents.document_by_path(db, path) is not None:
+                raise UsageError(f"There is a document {path!r} already.")
+            kv_keys.remove(db, document_id)
+            documents.move_document(db, document_id, path=path, root=root)
+            kv_keys.restart(db, document_id, path)
+            documents.delete_failures(db, [path])
+            catalogue.changed(db)  # filters by path are remembered
+
     def remove_documents(self, document_ids: Sequence[int]) -> int:
         """Removes documents with all that belongs to them; returns how many there were."""
         removed = 0
@@ -253,6 +268,20 @@ class Library:
                 chunk_rows.remove_chunks(db, chunk_rows.chunk_ids_of(db, document_id))
                 removed += documents.delete_document(db, document_id)
         return removed
+
+    def keep_container(self, path: str, *, size_bytes: int, mtime_ns: int) -> None:
+        """Notes that all members of that archive or mail were read, so that it is opened again only when it changed."""
+        with self._store.writing() as db:
+            documents.write_container(db, path, size_bytes=size_bytes, mtime_ns=mtime_ns)
+
+    def containers(self) -> dict[str, tuple[int, int]]:
+        """Size and time of each archive or mail that was read to its end, by path."""
+        with self._store.reading() as db:
+            return documents.all_containers(db)
+
+    def forget_containers(self, paths: Sequence[str]) -> None:
+        with self._store.writing() as db:
+            documents.delete_containers(db, paths)
 
     def record_failure(self, path: str, *, reason: str, size_bytes: int, mtime_ns: int) -> None:
         """Remembers that a file could not be read, so that it is tried again only when it changed."""
@@ -307,6 +336,13 @@ class Library:
             checked = checked.astype("<f2").astype("<f4")
         with self._store.writing() as db:
             catalogue.put_vectors(db, chunk_ids, checked)
+
+    def known_vectors(self, chunk_ids: Sequence[int]) -> dict[int, Vectors]:
+        """For those of the chunks whose text another chunk has with a vector: that vector, (dim,).
+
+        Raises LibraryDamaged for a segment that cannot be read.
+        """
+        return twins.known_vectors(self._store, self._segments, chunk_ids, dimension=self._identity.dimension)
 
     def seal_is_due(self) -> bool:
         """Whether so many vectors are unsealed that comparing them one by one would soon be felt."""

@@ -140,7 +140,23 @@ CREATE TABLE kv_outbox (
 );
 """
 
-STEPS: tuple[str, ...] = (_STEP_1, _STEP_2, _STEP_3)
+# Archives and mails that were read to their end; which vectors are there for a text that comes again.
+_STEP_4 = """
+CREATE TABLE containers (
+    path TEXT PRIMARY KEY,
+    size_bytes INTEGER NOT NULL,
+    mtime_ns INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX chunks_by_key ON chunks (embedding_key) WHERE state > 0;
+CREATE INDEX documents_by_content ON documents (content_sha256);
+"""
+
+# Whether some of a chunk cannot be seen in its file.
+_STEP_5 = """
+ALTER TABLE chunks ADD COLUMN hidden INTEGER NOT NULL DEFAULT 0;
+"""
+
+STEPS: tuple[str, ...] = (_STEP_1, _STEP_2, _STEP_3, _STEP_4, _STEP_5)
 
 
 def version_of(connection: sqlite3.Connection) -> int:

@@ -1,20 +1,29 @@
-"""Reads the next files while the present one is being chunked and embedded."""
+"""Reads the next files while the present one is being chunked and embedded.
+
+Of an archive or a mail its members are read one by one, each with a deadline of its own, and given before the file
+around them: when that one is stored, all that it holds was.
+"""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from edgerag.errors import DocumentUnsupported
 from edgerag.ingest.discover import Candidate
+from edgerag.ingest.member_paths import member_path
 from edgerag.ingest.parse.process import ParserProcess
-from edgerag.ingest.parse.wire import Parsed, Reply
+from edgerag.ingest.parse.wire import Failed, Parsed, Reply
 
 # Documents that may wait to be taken, and their text: what is read ahead is memory held.
 _MOST_WAITING = 8
 _MOST_CHARACTERS = 16_000_000
+# Of one file, archives in archives counted: beyond, a few kilobytes could keep a machine busy for days.
+MOST_MEMBERS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +36,29 @@ class ToRead:
 
 @dataclass(frozen=True, slots=True)
 class WasRead:
-    """A file and what its parser said."""
+    """A file, or a member of one, and what its parser said."""
 
     candidate: Candidate
     reply: Reply
+    member: tuple[str, ...] = ()
+    seconds: float = 0.0  # spent on parsing it
+
+    @property
+    def path(self) -> str:
+        return member_path(self.candidate.path, self.member)
 
 
 class ParseAhead:
-    """A thread that feeds one parser process with the files in their order."""
+    """A thread that feeds one parser process with the files in their order. ``known_sha256`` gives the checksum that
+    is known for the path of a member, or ""."""
 
-    def __init__(self, files: Sequence[ToRead], parser: ParserProcess) -> None:
+    def __init__(
+        self, files: Sequence[ToRead], parser: ParserProcess, *, known_sha256: Callable[[str], str] = lambda _: ""
+    ) -> None:
         self._files = files
         self._parser = parser
+        self._known_sha256 = known_sha256
+        self._members = 0  # of the present file
         self._changed = threading.Condition()
         self._waiting: deque[WasRead] = deque()
         self._characters = 0
@@ -85,11 +105,8 @@ class ParseAhead:
     def _run(self) -> None:
         try:
             for file in self._files:
-                self._current = file.candidate.path
-                reply = self._parser.read(
-                    file.candidate.path, known_sha256=file.known_sha256, stopped=lambda: self._stopped
-                )
-                if reply is None or not self._offer(WasRead(file.candidate, reply)):
+                self._members = 0
+                if not self._read(file, ()):
                     break
         except BaseException as error:  # noqa: BLE001 - raised again by take(), in the thread that ingests
             self._failure = error
@@ -98,6 +115,29 @@ class ParseAhead:
             with self._changed:
                 self._finished = True
                 self._changed.notify_all()
+
+    def _read(self, file: ToRead, member: tuple[str, ...]) -> bool:
+        """Reads one and all that is in it; False when stopped."""
+        self._current = path = member_path(file.candidate.path, member)
+        started = time.monotonic()
+        reply = self._parser.read(
+            file.candidate.path,
+            member=member,
+            known_sha256=self._known_sha256(path) if member else file.known_sha256,
+            stopped=lambda: self._stopped,
+        )
+        seconds = time.monotonic() - started
+        if reply is None:
+            return False
+        if isinstance(reply, Parsed):
+            for name in reply.members:
+                self._members += 1
+                if self._members > MOST_MEMBERS:
+                    reason = DocumentUnsupported(f"It holds more than {MOST_MEMBERS} files; the rest is not read.")
+                    return self._offer(WasRead(file.candidate, Failed(reason, skipped=True, lasting=False), member))
+                if not self._read(file, (*member, name)):
+                    return False
+        return self._offer(WasRead(file.candidate, reply, member, seconds))
 
     def _offer(self, result: WasRead) -> bool:
         """Waits for room; False when stopped."""
@@ -113,4 +153,4 @@ class ParseAhead:
 
 
 def _characters(reply: Reply) -> int:
-    return len(reply.document.text) if isinstance(reply, Parsed) else 0
+    return len(reply.document.text) if isinstance(reply, Parsed) and reply.document is not None else 0

@@ -5,13 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from edgerag.types import Heading
 
 Span = tuple[int, int]
+# How a text is marked up. "underlined": titles between lines of marks (reStructuredText, AsciiDoc);
+# "lines": every line is a unit (source code, CSV).
+Markup = Literal["none", "markdown", "underlined", "lines"]
 
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n\s*")
 _SETEXT = re.compile(r"\n {0,3}(?:=+|-+)[ \t]*(?=\n|$)")
+# A title with a line of one mark below it, and perhaps above it.
+_UNDERLINED = re.compile(r"(?:([^\w\s])\1+[ \t]*\n)?[^\n]*\n([^\w\s])\2+[ \t]*(?=\n|$)")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
 _ROW_OR_ITEM = re.compile(r"^[ \t]*(?:[|+]|[-*+•][ \t]|\(?\w{1,3}[.)][ \t])|\S[ \t]\|[ \t]|\t", re.MULTILINE)
 _ROWS_EXAMINED = 20_000  # characters of a block in which its kind shows
@@ -27,17 +33,18 @@ class Block:
     lines: bool
 
 
-def blocks(text: str, headings: Sequence[Heading], *, markdown: bool, structured: bool) -> Iterator[Block]:
+def blocks(text: str, headings: Sequence[Heading], *, markup: Markup) -> Iterator[Block]:
     """All blocks in order; together they hold every character that is not white space.
 
-    ``headings`` in order of their start. ``structured``: every block is made of lines (source code, CSV).
+    ``headings`` in order of their start.
     """
-    fences = _fences(text) if markdown else []
+    fences = _fences(text) if markup == "markdown" else []
+    structured = markup == "lines"
     position = 0
     for index, heading in enumerate(headings):
         yield from _plain_blocks(text, position, heading.start, fences, structured)
         stop = headings[index + 1].start if index + 1 < len(headings) else len(text)
-        position = _heading_end(text, heading.start, stop, markdown=markdown)
+        position = _heading_end(text, heading.start, stop, markup)
         if span := trimmed(text, heading.start, position):
             yield Block(*span, heading=heading, lines=False)
     yield from _plain_blocks(text, position, len(text), fences, structured)
@@ -53,12 +60,14 @@ def trimmed(text: str, start: int, end: int) -> Span | None:
     return start, start + len(stripped.rstrip())
 
 
-def _heading_end(text: str, start: int, stop: int, *, markdown: bool) -> int:
+def _heading_end(text: str, start: int, stop: int, markup: Markup) -> int:
     end = text.find("\n", start, stop)
     if end < 0:
         return stop
-    if markdown and (underline := _SETEXT.match(text, end, stop)):
+    if markup == "markdown" and (underline := _SETEXT.match(text, end, stop)):
         return underline.end()
+    if markup == "underlined" and (title := _UNDERLINED.match(text, start, stop)):
+        return title.end()
     return end
 
 

@@ -8,13 +8,13 @@ longer than ``max_tokens`` as it is embedded, unless it is a single character.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from edgerag.config import ChunkSettings
-from edgerag.ingest.blocks import Block, Span, blocks
+from edgerag.ingest.blocks import Block, Markup, Span, blocks
 from edgerag.ingest.split import Splitter, longest
-from edgerag.types import Chunk, Heading, Page, ParsedDocument
+from edgerag.types import Chunk, Heading, Page, ParsedDocument, page_unit
 
 CountTokens = Callable[[str], int]
 
@@ -22,7 +22,7 @@ CountTokens = Callable[[str], int]
 _TOLERANCE = 1.25
 # A chunk smaller than this share of the target is joined to its neighbour if it may be.
 _SMALL = 0.3
-# A chunk at least this full ends at the end of its page.
+# A chunk at least this full ends at the end of its page or slide; rows are there to be read together.
 _PAGE_FULL = 0.5
 # The context may not take more of the embedder's room than this share.
 _CONTEXT_SHARE = 0.25
@@ -40,8 +40,30 @@ _PROSE = frozenset(
         "text/asciidoc",
         "text/x-tex",
         "text/org",
+        "text/xml",
+        "application/x-ipynb+json",
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+        "application/vnd.oasis.opendocument.text",
+        "application/vnd.oasis.opendocument.presentation",
+        "application/rtf",
+        "application/epub+zip",
+        "message/rfc822",
+        "application/vnd.ms-outlook",
     }
 )
+_MARKUP: dict[str, Markup] = {
+    "text/markdown": "markdown",
+    "application/x-ipynb+json": "markdown",
+    "text/x-rst": "underlined",
+    "text/asciidoc": "underlined",
+}
+# Source code and data: their headings are the names of parts, which are often too small to stand alone.
+_OUTLINED = (
+    *("text/x-", "text/javascript", "text/css", "application/json", "application/jsonl"),
+    *("application/yaml", "application/toml", "application/xml"),
+)
+# A part up to this share of the target shares its chunk with its neighbours.
+_SMALL_PART = 0.5
 
 
 def chunk(
@@ -98,15 +120,17 @@ class _Chunker:
         self._target = max(1, min(settings.target_tokens, max_tokens - self._context_tokens))
         self._splitter = Splitter(document.text, count_tokens)
         self._page_starts = [page.start for page in document.pages]
+        self._ends_with_page = page_unit(document.media_type) != "row"
         self._contexts: dict[tuple[str, ...], str] = {}
+        media_type = document.media_type
+        self._markup: Markup = _MARKUP.get(media_type, "none" if media_type in _PROSE else "lines")
+        self._outlined = self._markup == "lines" and media_type.startswith(_OUTLINED)
 
     def run(self) -> list[Chunk]:
-        spans: list[tuple[Span, tuple[str, ...]]] = []
-        for section in self._sections():
-            spans.extend((span, section.path) for span in self._pack(section.blocks))
         chunks: list[Chunk] = []
         line, line_offset = 1, 0
-        for span, path in spans:
+        pack = self._pack_outline if self._outlined else self._pack
+        for span, path in pack(self._sections()):
             context = self._context(path)
             for start, end, tokens in self._fitted(span, context):
                 line += self._text.count("\n", line_offset, start)
@@ -118,14 +142,8 @@ class _Chunker:
 
     def _sections(self) -> Iterator[_Section]:
         """The sections in order; one that is only a heading opens the one below it."""
-        media_type = self._document.media_type
         headings = sorted(self._document.headings, key=lambda heading: heading.start)
-        found = blocks(
-            self._text,
-            headings,
-            markdown=media_type == "text/markdown",
-            structured=media_type not in _PROSE,
-        )
+        found = blocks(self._text, headings, markup=self._markup)
         path: list[Heading] = []
         section: list[Block] = []
         for block in found:
@@ -143,7 +161,51 @@ class _Chunker:
 
     # ------------------------------------------------------------ packing
 
-    def _pack(self, section: Sequence[Block]) -> Iterator[Span]:
+    def _pack(self, sections: Iterable[_Section]) -> Iterator[tuple[Span, tuple[str, ...]]]:
+        """Each section for itself."""
+        for section in sections:
+            for group in self._groups(section.blocks):
+                yield self._span(group), section.path
+
+    def _pack_outline(self, sections: Iterable[_Section]) -> Iterator[tuple[Span, tuple[str, ...]]]:
+        """Small neighbours under one heading share a chunk, under the path they have in common."""
+        half = self._target * _SMALL_PART
+        joined: _Group | None = None
+        path: tuple[str, ...] = ()
+        several = False  # parts in ``joined``, of which ``path`` then is the whole
+        for section, opens in _with_parts_below(sections):
+            groups = self._whole(self._groups(section.blocks))
+            small = len(groups) == 1 and groups[0].tokens <= half
+            if joined is not None:
+                if small and not opens and _related(path, section.path, several) and self._fits(joined, groups[0]):
+                    joined.add(groups[0])
+                    path, several = section.path[:-1], True
+                    continue
+                yield self._span(joined), path
+                joined = None
+            if small:
+                joined, path, several = groups[0], section.path, False
+            else:
+                for group in groups:
+                    yield self._span(group), section.path
+        if joined is not None:
+            yield self._span(joined), path
+
+    def _whole(self, groups: list[_Group]) -> list[_Group]:
+        """One group of all if it is not much over the target: a function is best read whole."""
+        tokens = sum(group.tokens for group in groups)
+        most = min(self._target * _TOLERANCE, self._room())
+        if len(groups) < 2 or tokens > most or groups[-1].end - groups[0].start > longest(self._target):
+            return groups
+        for group in groups[1:]:
+            groups[0].add(group)
+        return groups[:1]
+
+    def _fits(self, group: _Group, piece: _Group) -> bool:
+        tokens = group.tokens + piece.tokens
+        return tokens <= self._target and piece.end - group.start <= longest(self._target)
+
+    def _groups(self, section: Sequence[Block]) -> list[_Group]:
         """Neighbouring pieces of one section, joined up to the target."""
         groups: list[_Group] = []
         for block in section:
@@ -156,8 +218,10 @@ class _Chunker:
             before, last = groups[-2:]
             if last.tokens < self._target * _SMALL and before.tokens + last.tokens <= self._target * _TOLERANCE:
                 before.add(groups.pop())
-        for group in groups:
-            yield self._indented(group.start), group.end
+        return groups
+
+    def _span(self, group: _Group) -> Span:
+        return self._indented(group.start), group.end
 
     def _joins(self, group: _Group, piece: _Piece) -> bool:
         tokens = group.tokens + piece.tokens
@@ -165,7 +229,8 @@ class _Chunker:
             return False
         if group.heading or group.tokens < self._target * _SMALL:
             return True  # alone it would say too little to be found
-        if group.tokens >= self._target * _PAGE_FULL and self._page(group.end - 1) != self._page(piece.start):
+        full = self._ends_with_page and group.tokens >= self._target * _PAGE_FULL
+        if full and self._page(group.end - 1) != self._page(piece.start):
             return False
         return tokens <= self._target
 
@@ -228,7 +293,14 @@ class _Chunker:
             line_last=line + self._text.count("\n", start, end),
             token_count=tokens,
             context=context,
+            hidden=self._is_hidden(start, end),
         )
+
+    def _is_hidden(self, start: int, end: int) -> bool:
+        """Whether a span that nobody sees in the file reaches into this one."""
+        spans = self._document.hidden
+        first = bisect.bisect_right(spans, start, key=lambda span: span[1])
+        return first < len(spans) and spans[first][0] < end
 
     def _page(self, offset: int) -> int:
         """Index of the page of an offset; -1 without pages."""
@@ -253,6 +325,27 @@ class _Chunker:
             else:
                 del names[0]
         return _SEPARATOR.join(names)
+
+
+def _with_parts_below(sections: Iterable[_Section]) -> Iterator[tuple[_Section, bool]]:
+    """Each section, and whether the next one is a part of it."""
+    before: _Section | None = None
+    for section in sections:
+        if before is not None:
+            yield before, _is_below(section.path, before.path)
+        before = section
+    if before is not None:
+        yield before, False
+
+
+def _is_below(path: tuple[str, ...], above: tuple[str, ...]) -> bool:
+    return len(path) > len(above) and path[: len(above)] == above
+
+
+def _related(path: tuple[str, ...], following: tuple[str, ...], several: bool) -> bool:
+    """True for a whole and its first part, and for parts of one whole."""
+    above = following[:-1]
+    return path == above or (not several and path[:-1] == above)
 
 
 def _titles(path: list[Heading]) -> tuple[str, ...]:

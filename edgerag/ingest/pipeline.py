@@ -3,24 +3,33 @@
 Promises: each document is committed with its chunks as soon as it is read, each batch of vectors as soon
 as it is embedded, so that whatever ends the run (a cancel, Ctrl-C, ``kill -9``, a full disk) leaves a
 whole library and the next run goes on. Vectors are sealed whenever many have come together, and at the end.
-Files that did not change cost a stat; nothing is embedded twice; the embedder is only asked for when there
-is something to chunk or to embed. One bad file is named in its report and stops nothing.
+Files that did not change cost a stat; a file that moved is moved; nothing is embedded twice, nor is a text that stands
+in several documents; the embedder is only asked for when there is something to chunk or to embed. One bad file is named
+in its report and stops nothing.
 """
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from pathlib import Path
+from collections import defaultdict
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from edgerag.config import ChunkSettings, IngestSettings
+from edgerag.errors import DocumentEncrypted, DocumentScanned, LibraryDamaged
 from edgerag.ingest.ahead import ParseAhead, ToRead, WasRead
 from edgerag.ingest.chunk import chunk
 from edgerag.ingest.discover import Candidate, Discovery, discover
+from edgerag.ingest.ignore import Selection
+from edgerag.ingest.known import TRY_AGAIN, Known, is_gone, with_members
+from edgerag.ingest.pace import Pace
+from edgerag.ingest.parse.ocr import find_recogniser
 from edgerag.ingest.parse.process import ParserProcess
-from edgerag.ingest.parse.wire import Failed, Parsed, Unchanged
+from edgerag.ingest.parse.wire import Failed, Parsed, Reply, Unchanged
 from edgerag.ingest.progress import Progress
 from edgerag.ingest.sealing import seal
 from edgerag.types import (
@@ -33,10 +42,12 @@ from edgerag.types import (
     IngestDone,
     IngestEvent,
     Outcome,
+    ParsedDocument,
 )
 
 if TYPE_CHECKING:
     from edgerag.index.library import Library
+    from edgerag.types import Vectors
 
 # How long to wait for the parser before saying again where the run is.
 _WAIT_S = 0.2
@@ -53,16 +64,23 @@ def ingest(
     settings: IngestSettings,
     chunks: ChunkSettings,
     tags: Sequence[str] = (),
+    passwords: Sequence[str] = (),
+    changed: Collection[str] | None = None,
+    withheld: Collection[str] = (),
     cancelled: CancelCheck,
 ) -> Iterator[IngestEvent]:
     """Brings the library in line with the files under ``paths``; the last event is IngestDone.
 
-    Every document found there is given ``tags``, also one that did not change.
+    Every document found there is given ``tags``, also one that did not change. ``passwords`` are tried on what is
+    protected. With ``changed`` only these absolute paths under ``paths`` are looked at; ``withheld`` are never read.
 
     Raises UsageError for a path that does not exist, and what the library and the embedder raise
     (StorageFull, LibraryBusy, ModelError, ...).
     """
-    return _Run(library, embedder, settings, chunks, tuple(tags), cancelled).events(paths)
+    discovery = discover(
+        paths, own=library.folder, selection=Selection.of(settings), changed=changed, withheld=withheld
+    )
+    return _Run(library, embedder, settings, chunks, tuple(tags), tuple(passwords), cancelled).events(discovery)
 
 
 class _Run:
@@ -73,6 +91,7 @@ class _Run:
         settings: IngestSettings,
         chunk_settings: ChunkSettings,
         tags: tuple[str, ...],
+        passwords: tuple[str, ...],
         cancelled: CancelCheck,
     ) -> None:
         self._library = library
@@ -80,23 +99,26 @@ class _Run:
         self._settings = settings
         self._chunk_settings = chunk_settings
         self._tags = tags
+        self._passwords = passwords
         self._cancelled = cancelled
+        self._pace = Pace(settings, cancelled=cancelled)
         self._reports: dict[str, FileReport] = {}
-        self._known: dict[str, Document] = {}
-        self._failed_before: dict[str, tuple[int, int, str]] = {}
+        self._sizes: dict[str, int] = {}  # of the files that were found
+        self._known: Known
+        self._moved: dict[str, str] = {}  # new path to old path
         self._progress = Progress(files_total=0, clock=time.monotonic)
         self._told_at = float("-inf")
         self._notes: dict[str, None] = {}  # each once, in order
 
-    def events(self, paths: Sequence[Path]) -> Iterator[IngestEvent]:
-        discovery = discover(paths, own=self._library.folder)
+    def events(self, discovery: Discovery) -> Iterator[IngestEvent]:
         self._progress.files_total = len(discovery.files) + len(discovery.unread)
         yield FilesDiscovered(self._progress.files_total)
-        self._known = {document.path: document for document in self._library.documents()}
-        self._failed_before = {
-            failure.path: (failure.size_bytes, failure.mtime_ns, failure.reason) for failure in self._library.failures()
-        }
-        yield from self._remove_gone(discovery)
+        self._sizes = {candidate.path: candidate.size_bytes for candidate in discovery.files}
+        self._known = Known(self._library, discovery)
+        gone = self._gone(discovery)
+        self._move(discovery, gone)
+        yield from self._remove_gone(gone)
+        yield from self._remove_left_out(discovery)
         for unread in discovery.unread:
             yield self._report(unread.path, "failed" if unread.trouble else "skipped", unread.reason)
         to_read: list[ToRead] = []
@@ -134,47 +156,112 @@ class _Run:
     def _tag_unchanged(self) -> None:
         """Gives the tags to what was found as it was; what is read gets them when it is stored."""
         if self._tags:
+            documents = self._known.documents
             unchanged = [path for path, report in self._reports.items() if report.outcome == "unchanged"]
-            self._library.tag_documents([self._known[path].id for path in unchanged], self._tags)
+            self._library.tag_documents([documents[path].id for path in unchanged if path in documents], self._tags)
 
-    def _remove_gone(self, discovery: Discovery) -> Iterator[IngestEvent]:
-        """Removes documents whose file no longer exists; one that cannot be examined now is kept."""
-        present = {candidate.path for candidate in discovery.files}
-        gone = [
-            document
-            for path, document in self._known.items()
-            if path not in present and discovery.covers(path) and _is_gone(path)
-        ]
-        for first in range(0, len(gone), _REMOVED_TOGETHER):
-            batch = gone[first : first + _REMOVED_TOGETHER]
+    def _gone(self, discovery: Discovery) -> list[str]:
+        """Paths that the library knows and that no longer exist; one that cannot be examined now is kept. What lies in
+        an archive that is there is judged when that is read."""
+        known = self._known
+        gone = []
+        for path in (*known.documents, *known.failures, *known.containers):
+            outer = known.outer(path) or path
+            is_missing = outer not in known.present and discovery.covers(outer) and is_gone(outer)
+            if is_missing and discovery.root_stands(outer):
+                gone.append(path)
+        return list(dict.fromkeys(gone))
+
+    def _move(self, discovery: Discovery, gone: list[str]) -> None:
+        """Gives documents whose file moved their new path; takes them out of ``gone``."""
+        roots = {candidate.path: candidate.root for candidate in discovery.files}
+        for new, old in self._known.moved(discovery.files, gone).items():
+            for path in with_members(gone, old):
+                gone.remove(path)
+                target = new + path.removeprefix(old)
+                if (document := self._known.documents.get(path)) is not None:
+                    self._library.move_document(document.id, path=target, root=roots[new])
+                    self._known.rename(document, target, self._library.document(document.id))
+                    self._moved[target] = path
+            self._library.forget_containers([old])
+
+    def _remove_gone(self, gone: Sequence[str]) -> Iterator[IngestEvent]:
+        """Removes what was found to be gone."""
+        yield from self._forget(gone, "The file is gone.")
+
+    def _remove_left_out(self, discovery: Discovery) -> Iterator[IngestEvent]:
+        """Removes what a rule leaves out now, such as an ignore file."""
+        known = self._known
+        left_out: dict[str, list[str]] = defaultdict(list)
+        if discovery.left_out:
+            for path in dict.fromkeys((*known.documents, *known.failures, *known.containers)):
+                outer = known.outer(path) or path
+                if outer not in known.present and discovery.covers(outer):
+                    document = known.documents.get(path)
+                    reason = discovery.reason_against(outer, root="" if document is None else document.root)
+                    if reason:
+                        left_out[reason].append(path)
+        for reason, paths in left_out.items():
+            yield from self._forget(paths, reason)
+
+    def _forget(self, paths: Sequence[str], reason: str) -> Iterator[IngestEvent]:
+        """Removes documents, and what is known of files that were refused or held others."""
+        yield from self._remove(paths, reason)
+        for path in paths:
+            if path in self._known.failures:
+                self._library.clear_failure(path)
+        self._library.forget_containers([path for path in paths if path in self._known.containers])
+
+    def _remove(self, paths: Iterable[str], reason: str) -> Iterator[IngestEvent]:
+        """Removes the documents among ``paths``."""
+        documents = [self._known.documents[path] for path in paths if path in self._known.documents]
+        for first in range(0, len(documents), _REMOVED_TOGETHER):
+            batch = documents[first : first + _REMOVED_TOGETHER]
             self._library.remove_documents([document.id for document in batch])
             for document in batch:
-                del self._known[document.path]
+                del self._known.documents[document.path]
                 self._progress.files_total += 1
-                yield self._report(document.path, "removed", "The file is gone.", document.chunk_count)
-        for path in [path for path in self._failed_before if path not in present and discovery.covers(path)]:
-            if _is_gone(path):
-                self._library.clear_failure(path)
+                yield self._report(document.path, "removed", reason, document)
 
     def _without_reading(self, candidate: Candidate, to_read: list[ToRead]) -> Iterator[IngestEvent]:
         """Reports a file whose stat says that nothing changed since it was read or refused; else lists it.
 
         A refused file that was named itself, not found in a folder, is tried again: its user asks for it.
         """
-        stat = (candidate.size_bytes, candidate.mtime_ns)
-        document = self._known.get(candidate.path)
-        failure = self._failed_before.get(candidate.path)
-        if document is not None and stat == (document.size_bytes, document.mtime_ns):
-            yield self._report(candidate.path, "unchanged", "", document.chunk_count)
-        elif failure is not None and stat == failure[:2] and candidate.path != candidate.root:
-            yield self._report(candidate.path, "failed", failure[2])
+        path, stat = candidate.path, (candidate.size_bytes, candidate.mtime_ns)
+        document = self._known.documents.get(path)
+        failure = self._known.failures.get(path)
+        members = self._known.members(path)
+        refused = [member for member in members if member in self._known.failures]
+        if self._known.is_unchanged(candidate) and not (refused and path == candidate.root) and path not in self._moved:
+            yield self._report(path, "unchanged", "", document)
+            for member in members:
+                self._progress.files_total += 1
+                yield self._report_known(member)
+        elif failure is not None and stat == failure[:2] and path != candidate.root:
+            yield self._report(path, "failed", failure[2])
         else:
-            to_read.append(ToRead(candidate, document.content_sha256 if document is not None else ""))
+            to_read.append(ToRead(candidate, self._comparable_sha256(path)))
             return
         now = time.monotonic()
         if now - self._told_at >= _PROGRESS_EVERY_S:
             self._told_at = now
-            yield self._progress.event(candidate.path)
+            yield self._progress.event(path)
+
+    def _report_known(self, path: str) -> FileDone:
+        """Of a member that is as it was."""
+        if (document := self._known.documents.get(path)) is not None:
+            return self._report(path, "unchanged", "", document)
+        return self._report(path, "failed", self._known.failures[path][2])
+
+    def _comparable_sha256(self, path: str) -> str:
+        """The checksum with which a file need not be parsed again; "" when it has to be, whatever is in it."""
+        document = self._known.documents.get(path)
+        if document is None:
+            return ""
+        old = self._moved.get(path)
+        # The title may be the old name: it is part of what is embedded.
+        return "" if old is not None and PurePath(old).name != PurePath(path).name else document.content_sha256
 
     # ------------------------------------------------------------ reading and embedding
 
@@ -184,8 +271,16 @@ class _Run:
             memory_bytes=self._settings.parse_memory,
             max_file_bytes=self._settings.max_file_size,
             deadline_s=self._settings.parse_deadline_s,
+            niceness=self._settings.nice,
+            passwords=self._passwords,
+            recogniser=find_recogniser(
+                self._settings.ocr,
+                self._settings.ocr_languages,
+                deadline_s=self._settings.parse_deadline_s,
+                memory_bytes=self._settings.parse_memory,
+            ),
         )
-        ahead = ParseAhead(to_read, parser)
+        ahead = ParseAhead(to_read, parser, known_sha256=self._comparable_sha256)
         try:
             while True:
                 if self._cancelled():
@@ -195,7 +290,10 @@ class _Run:
                 if isinstance(result, WasRead):
                     yield from self._store(result)
                 elif self._progress.chunks_pending:
-                    yield from self._embed_batch()
+                    for reason in self._pace.wait():
+                        yield self._progress.event(reason)
+                    if not self._cancelled():
+                        yield from self._embed_batch()
                 elif result == "end":
                     return False
                 else:
@@ -204,30 +302,69 @@ class _Run:
             ahead.close()
 
     def _store(self, result: WasRead) -> Iterator[IngestEvent]:
-        candidate, reply = result.candidate, result.reply
-        document = self._known.get(candidate.path)
+        candidate, reply, path = result.candidate, result.reply, result.path
+        document = self._known.documents.get(path)
+        started = time.monotonic() - result.seconds
         to_embed = 0
+        if result.member:
+            self._progress.files_total += 1
         match reply:
+            case Parsed(document=None):
+                yield from self._remove([path], "It holds files now, and no text of its own.")
+                report = self._report(path, "ingested", _holding(reply))
             case Parsed():
                 if not self._progress.chunks_done and not self._progress.chunks_pending:
                     yield self._progress.event("loading the embedder")
-                chunk_count, to_embed = self._put(candidate, reply)
-                report = self._report(candidate.path, "ingested", "", chunk_count)
+                chunk_count, to_embed = self._put(candidate, path, reply)
+                seconds = time.monotonic() - started
+                report = self._report(path, "ingested", _holding(reply), reply.document, chunk_count, seconds=seconds)
             case Unchanged(state):
                 assert document is not None, "only a known content can be found unchanged"
                 self._library.touch_document(document.id, size_bytes=state.size_bytes, mtime_ns=state.mtime_ns)
                 self._library.tag_documents([document.id], self._tags)
-                report = self._report(candidate.path, "unchanged", "", document.chunk_count)
+                reason = f"It was {self._moved[path]}." if path in self._moved else ""
+                report = self._report(path, "unchanged", reason, document, seconds=result.seconds)
             case Failed():
-                report = self._refuse(candidate, reply, document)
-        if not isinstance(reply, Failed) and candidate.path in self._failed_before:
-            self._library.clear_failure(candidate.path)
-        self._progress.file_read(candidate.size_bytes, to_embed)
+                report = self._refuse(candidate, path, reply, document, seconds=result.seconds)
+        if not isinstance(reply, Failed) and path in self._known.failures:
+            self._library.clear_failure(path)
+        if not result.member:
+            yield from self._finish_container(candidate, reply)
+            self._progress.file_read(candidate.size_bytes, to_embed)
+        else:
+            self._progress.file_read(0, to_embed)
         yield report
-        yield self._progress.event(candidate.path)
+        yield self._progress.event(path)
 
-    def _put(self, candidate: Candidate, parsed: Parsed) -> tuple[int, int]:
+    def _finish_container(self, candidate: Candidate, reply: Reply) -> Iterator[IngestEvent]:
+        """Settles what is known of the members of a file that was read to its end."""
+        path = candidate.path
+        members = [member for member in self._known.members(path) if member not in self._reports]
+        if isinstance(reply, Unchanged):
+            for member in members:
+                if (document := self._known.documents.get(member)) is not None:
+                    state = reply.state
+                    self._library.touch_document(document.id, size_bytes=state.size_bytes, mtime_ns=state.mtime_ns)
+                    self._library.tag_documents([document.id], self._tags)
+                self._progress.files_total += 1
+                yield self._report_known(member)
+            holds = self._known.is_container(path)
+        elif isinstance(reply, Failed) and not (reply.skipped or reply.lasting):
+            return  # it cannot be opened now: what it said stands
+        else:
+            yield from self._remove(members, f"It is no longer in {path}.")
+            for member in members:
+                if member in self._known.failures:
+                    self._library.clear_failure(member)
+            holds = isinstance(reply, Parsed) and bool(reply.members)
+        if holds and not isinstance(reply, Failed):
+            self._library.keep_container(path, size_bytes=reply.state.size_bytes, mtime_ns=reply.state.mtime_ns)
+        elif path in self._known.containers:
+            self._library.forget_containers([path])
+
+    def _put(self, candidate: Candidate, path: str, parsed: Parsed) -> tuple[int, int]:
         """Chunks and commits a document; its number of chunks, and of those without a vector."""
+        assert parsed.document is not None
         embedder = self._embedder()
         pieces = chunk(
             parsed.document,
@@ -238,7 +375,7 @@ class _Run:
         document_id = self._library.put_document(
             parsed.document,
             pieces,
-            path=candidate.path,
+            path=path,
             root=candidate.root,
             content_sha256=parsed.state.sha256,
             size_bytes=parsed.state.size_bytes,
@@ -247,30 +384,33 @@ class _Run:
         )
         return len(pieces), self._library.document(document_id).pending_count
 
-    def _refuse(self, candidate: Candidate, failed: Failed, document: Document | None) -> FileDone:
+    def _refuse(
+        self, candidate: Candidate, path: str, failed: Failed, document: Document | None, *, seconds: float
+    ) -> FileDone:
         reason = str(failed.error)
-        if document is not None and (failed.skipped or failed.lasting):
+        closed = isinstance(failed.error, DocumentEncrypted | DocumentScanned)
+        if document is not None and (failed.skipped or failed.lasting or closed):
             # The file no longer says what the library would quote from it.
             self._library.remove_documents([document.id])
             reason += " What it said before was removed from the library."
-        if failed.lasting:
-            self._library.record_failure(
-                candidate.path,
-                reason=str(failed.error),
-                size_bytes=candidate.size_bytes,
-                mtime_ns=candidate.mtime_ns,
-            )
-        elif candidate.path in self._failed_before:
-            self._library.clear_failure(candidate.path)
-        return self._report(candidate.path, "skipped" if failed.skipped else "failed", reason)
+        if not failed.skipped:
+            size_bytes, mtime_ns = (candidate.size_bytes, candidate.mtime_ns) if failed.lasting else TRY_AGAIN
+            self._library.record_failure(path, reason=str(failed.error), size_bytes=size_bytes, mtime_ns=mtime_ns)
+        elif path in self._known.failures:
+            self._library.clear_failure(path)
+        return self._report(path, "skipped" if failed.skipped else "failed", reason, seconds=seconds)
 
     def _embed_batch(self) -> Iterator[IngestEvent]:
         stored = self._library.pending_chunks(self._settings.batch_chunks)
         if stored:
-            embedder = self._embedder()
             started = time.monotonic()
-            vectors = embedder.embed_passages([item.chunk.embedding_text for item in stored])
-            self._library.put_vectors([item.id for item in stored], vectors)
+            vectors = self._known_vectors([item.id for item in stored])
+            texts = {item.chunk.embedding_text: item.id for item in stored if item.id not in vectors}
+            if texts:
+                embedded = self._embedder().embed_passages(list(texts))
+                by_text = dict(zip(texts, embedded, strict=True))
+                vectors |= {item.id: by_text[item.chunk.embedding_text] for item in stored if item.id not in vectors}
+            self._library.put_vectors([item.id for item in stored], np.stack([vectors[item.id] for item in stored]))
             self._progress.batch_embedded(
                 len(stored), pending=self._library.pending_count(), seconds=time.monotonic() - started
             )
@@ -280,18 +420,44 @@ class _Run:
         else:
             self._progress.chunks_pending = 0  # counted too high: a document was replaced meanwhile
 
-    def _report(self, path: str, outcome: Outcome, reason: str, chunk_count: int = 0) -> FileDone:
-        report = FileReport(path, outcome, reason, chunk_count)
+    def _known_vectors(self, chunk_ids: Sequence[int]) -> dict[int, Vectors]:
+        """Those of texts that stand in another document already."""
+        try:
+            return self._library.known_vectors(chunk_ids)
+        except LibraryDamaged as error:
+            self._notes[f"Texts that are there already were embedded again: {error}"] = None
+            return {}
+
+    def _report(
+        self,
+        path: str,
+        outcome: Outcome,
+        reason: str,
+        document: Document | ParsedDocument | None = None,
+        chunk_count: int = 0,
+        *,
+        seconds: float = 0.0,
+    ) -> FileDone:
+        """``document`` is what the library knows or what was read now, with its number of chunks."""
+        report = FileReport(path, outcome, reason, chunk_count, seconds=seconds, size_bytes=self._sizes.get(path, 0))
+        match document:
+            case Document():
+                report = replace(
+                    report,
+                    chunk_count=document.chunk_count,
+                    page_count=document.page_count,
+                    character_count=document.character_count,
+                )
+            case ParsedDocument():
+                report = replace(report, page_count=len(document.pages), character_count=len(document.text))
+        if document is not None:
+            report = replace(report, media_type=document.media_type, warnings=document.warnings)
         self._reports[path] = report
         self._progress.files_done += 1
         return FileDone(report)
 
 
-def _is_gone(path: str) -> bool:
-    try:
-        os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:
-        return False  # it may be there: a folder above it cannot be entered
-    return False
+def _holding(parsed: Parsed) -> str:
+    if not parsed.members:
+        return ""
+    return "It holds 1 file." if len(parsed.members) == 1 else f"It holds {len(parsed.members)} files."

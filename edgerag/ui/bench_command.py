@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from edgerag.config import parse_size
 from edgerag.errors import UsageError
+from edgerag.locations import is_there, user_path
 from edgerag.ui import output, report
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 def run_bench(session: Session, arguments: argparse.Namespace) -> int:
     """Raises UsageError, ModelError."""
+    if arguments.action == "ingest":
+        return _ingest(session, arguments)
     return _generate(session, arguments) if arguments.action == "generate" else _index(session, arguments)
 
 
@@ -31,6 +34,23 @@ def _generate(session: Session, arguments: argparse.Namespace) -> int:
         progress=report.say,
     )
     output.write_json(figures) if arguments.json else output.write(generate_text(figures))
+    return report.EXIT_OK
+
+
+def _ingest(session: Session, arguments: argparse.Namespace) -> int:
+    from edgerag.measure.ingest import QUICK, THOROUGH, bench_ingest
+
+    docs = user_path(arguments.docs) if arguments.docs else session.locations.home / "examples" / "docs"
+    if not is_there(docs):
+        raise UsageError(f"There is no file or folder {str(docs)!r}.", remedy="Name a folder to ingest: --docs FOLDER")
+    figures = bench_ingest(
+        docs,
+        model=session.catalog.find("embedder", session.settings.models.embedder),
+        effort=QUICK if arguments.quick else THOROUGH,
+        reference=user_path(arguments.reference) if arguments.reference else None,
+        progress=report.say,
+    )
+    output.write_json(figures) if arguments.json else output.write(ingest_text(figures))
     return report.EXIT_OK
 
 
@@ -73,6 +93,25 @@ def generate_text(figures: dict[str, Any]) -> str:
     known = [(label, form.format(figures[key])) for label, key, form in rows if key in figures]
     lines = [f"{figures['model']}, {figures['threads']} threads"]
     return "\n".join(lines + [f"  {label:<44} {value}" for label, value in known]) + "\n"
+
+
+def ingest_text(figures: dict[str, Any]) -> str:
+    """The figures for people."""
+    rows = (
+        ("passages embedded", "passages_per_s", "{:.0f}/s"),
+        ("  with llama.cpp alone", "llama_passages_per_s", "{:.0f}/s"),
+        ("  plain sentence-transformers", "baseline_passages_per_s", "{:.0f}/s"),
+        ("  times as fast as that", "ratio", "{:.2f}"),
+        ("  with llama.cpp alone", "llama_ratio", "{:.2f}"),
+        ("of an ingest not spent on embedding", "overhead_share", "{:.1%}"),
+        ("files that did not change", "files_per_s_unchanged", "{:,.0f}/s"),
+    )
+    known = [(label, form.format(figures[key])) for label, key, form in rows if figures[key] is not None]
+    lines = [f"{figures['embedder']}, {figures['backend']}"]
+    lines += [f"  {label:<44} {value}" for label, value in known]
+    lines += [f"  {'most memory':<44} {output.size(figures['peak_rss_bytes'])}"]
+    lines += [f"  {figures['failed']} of {figures['files']} files failed."] if figures["failed"] else []
+    return "\n".join(lines + [f"  {note}" for note in figures["notes"]]) + "\n"
 
 
 def index_text(figures: dict[str, Any]) -> str:

@@ -10,10 +10,11 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TextIO
+from typing import TextIO, get_args
 
 from edgerag import __version__
 from edgerag.errors import EdgeragError, OutputRefused
+from edgerag.types import OcrMode
 
 _MOST_HITS = 10_000
 _FEWEST_ROWS = 100
@@ -33,7 +34,32 @@ def build_parser() -> argparse.ArgumentParser:
     ingest = _command(commands, "ingest", "read files and folders into the library")
     ingest.add_argument("paths", metavar="PATH", nargs="+", help="a file or a folder")
     ingest.add_argument("--tag", action="append", default=[], metavar="NAME", help="give the documents this tag")
-    ingest.add_argument("--json", action="store_true", help="print the report as one JSON document")
+    ingest.add_argument(
+        "--password",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="opens protected files; may be given again, each is tried. EDGERAG_PASSWORD keeps it out of the history",
+    )
+    ingest.add_argument(
+        "--ocr", choices=get_args(OcrMode), help="read pages without text (auto), none, or every page by Tesseract"
+    )
+    ingest.add_argument(
+        "--include", action="append", default=[], metavar="PATTERN", help="read only files like this; may be repeated"
+    )
+    ingest.add_argument(
+        "--exclude", action="append", default=[], metavar="PATTERN", help="leave out files and folders like this"
+    )
+    ingest.add_argument("--hidden", action="store_true", help="read files whose names begin with a dot, too")
+    ingest.add_argument("--watch", action="store_true", help="go on: read again what changes there, until Ctrl-C")
+    ingest.add_argument("--report", metavar="FILE", help="write what became of each file to FILE.json or FILE.csv")
+    ingest.add_argument(
+        "--max-cpu", type=_percent, metavar="PERCENT", help="keep so much of all cores busy at most, on average"
+    )
+    ingest.add_argument("--eager", action="store_true", help="work at normal priority, and wait for nobody")
+    ingest.add_argument(
+        "--json", action="store_true", help="print the report as one JSON document; with --watch one line for each"
+    )
     ingest.add_argument("--quiet", action="store_true", help="no progress bar")
 
     ask = _command(commands, "ask", "answer a question, with numbered sources")
@@ -100,6 +126,14 @@ def build_parser() -> argparse.ArgumentParser:
     )
     generate.add_argument("--questions", default="", metavar="FILE", help="also ask those of a file in SQuAD's form")
     generate.add_argument("--count", type=_rows, default=200, metavar="N", help="how many of them (200)")
+
+    reading = _command(benches, "ingest", "embedding beside sentence-transformers; overhead, unchanged files, memory")
+    reading.add_argument("--docs", default="", metavar="FOLDER", help="what to ingest (default: the examples)")
+    reading.add_argument(
+        "--reference", default="", metavar="FOLDER", help="the embedder as a sentence-transformers folder: the baseline"
+    )
+    reading.add_argument("--quick", action="store_true", help="fewer passages, rounds and files")
+    reading.add_argument("--json", action="store_true", help="print the figures as one JSON document")
 
     models = _command(commands, "models", "list, provide and check models")
     actions = models.add_subparsers(dest="action", metavar="ACTION", required=True)
@@ -219,6 +253,13 @@ def _positive(text: str) -> int:
     number = int(text)
     if not 1 <= number <= _MOST_HITS:
         raise argparse.ArgumentTypeError(f"must be between 1 and {_MOST_HITS}")
+    return number
+
+
+def _percent(text: str) -> int:
+    number = int(text.removesuffix("%"))
+    if not 1 <= number <= 100:
+        raise argparse.ArgumentTypeError("must be between 1 and 100")
     return number
 
 

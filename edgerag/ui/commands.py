@@ -10,14 +10,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from edgerag.config import Settings, load_settings
 from edgerag.errors import ModelError, UsageError
 from edgerag.locations import locate, user_path
 from edgerag.session import Session, document_number
-from edgerag.types import AnswerDone, FileReport, Filter, IngestDone, IngestProgress
+from edgerag.types import AnswerDone, Filter
 from edgerag.ui import output, report
 from edgerag.ui.asking import AnswerPrinter
 
@@ -68,6 +67,10 @@ def open_session(arguments: argparse.Namespace) -> Session:
         flags["models"] = {"chat": arguments.chat}
     if getattr(arguments, "seed", None) is not None:
         flags["generation"] = {"seed": arguments.seed}
+    if arguments.command == "ingest":
+        from edgerag.ui.ingest_command import ingest_flags
+
+        flags["ingest"] = ingest_flags(arguments)
     if getattr(arguments, "no_llm", False):
         flags.setdefault("generation", {})["mode"] = "instant"
     settings: Settings = load_settings(locations.config_file, os.environ, flags)
@@ -83,30 +86,10 @@ def _open_ui(session: Session) -> int:
 
 
 def _ingest(session: Session, arguments: argparse.Namespace) -> int:
-    paths = [user_path(path) for path in arguments.paths]
-    done: IngestDone | None = None
-    with _interruptible() as stop, report.progress_bar(quiet=arguments.quiet) as bar:
-        for event in session.ingest(paths, tags=arguments.tag, cancelled=stop.is_set):
-            match event:
-                case IngestProgress():
-                    bar.show(event)
-                case IngestDone():
-                    done = event
-    assert done is not None, "every ingest ends with its summary"
-    if arguments.json:
-        output.write_json({**dataclasses.asdict(done), "reports": [dataclasses.asdict(r) for r in done.reports]})
-    report.ingest_summary(done)
-    if not done.reports and not done.interrupted:
-        report.say("Nothing to read there: no files.")
-    if done.interrupted:
-        return report.EXIT_INTERRUPTED
-    return report.EXIT_SOME_FAILED if _went_wrong(done.reports, paths) else report.EXIT_OK
+    from edgerag.ui.ingest_command import run_ingest
 
-
-def _went_wrong(reports: tuple[FileReport, ...], named: list[Path]) -> bool:
-    """A failed file; or a file that the user named himself and that was not read."""
-    by_name = {str(path) for path in named}
-    return any(r.outcome == "failed" or (r.outcome == "skipped" and r.path in by_name) for r in reports)
+    with _interruptible() as stop:
+        return run_ingest(session, arguments, stop)
 
 
 def _ask(session: Session, arguments: argparse.Namespace) -> int:
@@ -153,12 +136,14 @@ def _search(session: Session, arguments: argparse.Namespace) -> int:
 def _status(session: Session, arguments: argparse.Namespace) -> int:
     status = session.library_status()
     documents = session.documents() if arguments.files and status else []
+    failures = session.failures() if arguments.files and status else []
     blocks = session.library_blocks() if arguments.blocks and status else []
     findings = session.verify_library() if arguments.verify and status else []
     if arguments.json:
         value: dict[str, Any] = {"library": None if status is None else dataclasses.asdict(status)}
         if arguments.files:
-            value["documents"] = [dataclasses.asdict(document) for document in documents]
+            value["documents"] = [output.document_record(document) for document in documents]
+            value["failed"] = [dataclasses.asdict(failure) for failure in failures]
         if arguments.blocks:
             value["blocks"] = [dataclasses.asdict(segment) for segment in blocks]
         if arguments.verify:
@@ -168,7 +153,7 @@ def _status(session: Session, arguments: argparse.Namespace) -> int:
         report.say(f"There is no library {session.settings.library.name!r} yet. {session.making_hint()}")
     else:
         output.write(output.status_text(status))
-        output.write(output.documents_text(documents))
+        output.write(output.files_text(documents, failures))
         output.write(output.blocks_text(blocks))
         output.write(output.findings_text(findings))
     return _worst(findings)

@@ -11,13 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from edgerag.errors import OutputRefused
-from edgerag.types import Answer, Document, Finding, Hit, LibraryStatus, Prefill, SegmentBlocks, Source
-from edgerag.ui.place import place, short_path
+from edgerag.ingest.member_paths import MARK
+from edgerag.types import Answer, Document, Finding, Hit, LibraryStatus, Prefill, SegmentBlocks, Source, page_unit
+from edgerag.ui.place import count_of_pages, full_place, headings_below, short_path
 from edgerag.ui.plain import one_line, plain
 
 if TYPE_CHECKING:
     from edgerag.engine.catalog import CatalogEntry
+    from edgerag.index.documents import Failure
 
+_COPIES_SHOWN = 3
 _QUOTE_WIDTH = 300
 # Characters that JSON may hold raw but that a terminal could obey or that UTF-8 cannot encode.
 _RAW_IN_JSON = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -37,10 +40,15 @@ def write(text: str) -> None:
         raise OutputRefused(f"Standard output cannot be written: {error.strerror}.") from error
 
 
-def write_json(value: Any) -> None:
+def write_json(value: Any, *, indent: int | None = 2) -> None:
     """One JSON document."""
-    text = json.dumps(value, ensure_ascii=False, indent=2)
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
     write(_RAW_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n")
+
+
+def write_json_line(value: Any) -> None:
+    """One JSON document of several, in a line of its own."""
+    write_json(value, indent=None)
 
 
 # ---------------------------------------------------------------- records as JSON values
@@ -105,19 +113,42 @@ def hit_record(hit: Hit) -> Mapping[str, Any]:
     chunk = hit.chunk.chunk
     return {
         "file": hit.chunk.path,
+        "also_in": list(hit.chunk.also_in),
         "title": hit.chunk.title,
         "page_first": chunk.page_first,
         "page_last": chunk.page_last,
+        "page_unit": None if chunk.page_first is None else page_unit(hit.chunk.media_type),
         "line_first": chunk.line_first,
         "line_last": chunk.line_last,
         "start": chunk.start,
         "end": chunk.end,
         "headings": list(chunk.heading_path),
         "text": chunk.text,
+        "hidden": chunk.hidden,
         "chunk_id": hit.chunk.id,
         "document_id": hit.chunk.document_id,
         "scores": dataclasses.asdict(hit.scores),
     }
+
+
+def document_record(document: Document) -> Mapping[str, Any]:
+    return {
+        **dataclasses.asdict(document),
+        "state": _state(document),
+        "text_share": None if (share := _text_share(document)) is None else round(share, 4),
+    }
+
+
+def _state(document: Document) -> str:
+    """``pending`` while some of it can be found by its words only."""
+    return "pending" if document.pending_count else "ingested"
+
+
+def _text_share(document: Document) -> float | None:
+    """Characters of text per byte; None for a member, whose bytes are those of the file around it."""
+    if MARK in document.path or not document.size_bytes:
+        return None
+    return document.character_count / document.size_bytes
 
 
 # ---------------------------------------------------------------- records for people
@@ -128,6 +159,7 @@ def sources_text(sources: Sequence[Source]) -> str:
     for source in sources:
         mark = "*" if source.cited else " "
         lines.append(f"{mark}[{source.number}] {_where(source.hit)}")
+        lines += [textwrap.indent(also, "      ") for also in _also_in(source.hit)]
         lines.append(textwrap.indent(f'"{one_line(source.quote, _QUOTE_WIDTH)}"', "      "))
     return "\n".join(lines) + "\n"
 
@@ -136,14 +168,24 @@ def hits_text(hits: Sequence[Hit]) -> str:
     lines = []
     for rank, hit in enumerate(hits, start=1):
         lines.append(f"{rank:>2}. {_where(hit)}")
+        lines += [textwrap.indent(also, "    ") for also in _also_in(hit)]
         lines.append(textwrap.indent(one_line(hit.chunk.chunk.text, _QUOTE_WIDTH), "    "))
     return "\n".join(lines) + "\n"
 
 
 def _where(hit: Hit) -> str:
-    headings = " > ".join(hit.chunk.chunk.heading_path)
-    where = f"{short_path(hit.chunk.path)}, {place(hit.chunk.chunk)}"
+    headings = " > ".join(headings_below(hit.chunk))
+    where = f"{short_path(hit.chunk.path)}, {full_place(hit.chunk)}"
     return one_line(f"{where} ({headings})" if headings else where, 200)
+
+
+def _also_in(hit: Hit) -> list[str]:
+    """A line that names the other files with the same content, some of them if they are many; none without any."""
+    if not hit.chunk.also_in:
+        return []
+    shown = ", ".join(short_path(path) for path in hit.chunk.also_in[:_COPIES_SHOWN])
+    more = len(hit.chunk.also_in) - _COPIES_SHOWN
+    return [one_line(f"also in {shown}" + (f" and {more} more" if more > 0 else ""), 200)]
 
 
 def status_text(status: LibraryStatus) -> str:
@@ -177,7 +219,7 @@ def documents_text(documents: Iterable[Document]) -> str:
             (
                 f"#{document.id}",
                 short_path(document.path),
-                f"{document.page_count} pages" if document.page_count else "",
+                count_of_pages(document.page_count, document.media_type),
                 f"{document.chunk_count} chunks",
                 f"{document.pending_count} pending" if document.pending_count else "",
                 ", ".join(document.tags),
@@ -185,6 +227,30 @@ def documents_text(documents: Iterable[Document]) -> str:
             for document in documents
         ]
     )
+
+
+def files_text(documents: Iterable[Document], failures: Iterable[Failure]) -> str:
+    """Every file that is known: what is in it, or why it could not be read."""
+    rows = [
+        (
+            f"#{document.id}",
+            _state(document),
+            short_path(document.path),
+            count_of_pages(document.page_count, document.media_type),
+            f"{document.chunk_count} chunks"
+            + (f" ({document.pending_count} pending)" if document.pending_count else ""),
+            f"{document.character_count:,} characters",
+            "" if (share := _text_share(document)) is None else f"{share:.2f} per byte",
+            ", ".join(document.tags),
+            one_line(" ".join(document.warnings), _QUOTE_WIDTH),
+        )
+        for document in documents
+    ]
+    rows += [
+        ("-", "failed", short_path(failure.path), "", "", "", "", "", one_line(failure.reason, _QUOTE_WIDTH))
+        for failure in failures
+    ]
+    return table(rows)
 
 
 def blocks_text(segments: Iterable[SegmentBlocks]) -> str:

@@ -4,14 +4,35 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from edgerag.types import Chunk
+from edgerag.types import StoredChunk, page_unit
 
 
-def place(chunk: Chunk) -> str:
-    """``page 3``, ``pages 3-4``, ``line 7`` or ``lines 7-19``."""
+def place(stored: StoredChunk) -> str:
+    """``page 3``, ``slides 3-4``, ``rows 12-18``, ``line 7`` or ``lines 7-19``."""
+    chunk = stored.chunk
     if chunk.page_first is not None and chunk.page_last is not None:
-        return _span("page", chunk.page_first, chunk.page_last)
+        return _span(page_unit(stored.media_type), chunk.page_first, chunk.page_last)
     return _span("line", chunk.line_first, chunk.line_last)
+
+
+def full_place(stored: StoredChunk) -> str:
+    """The place with its sheet, without which a row is not found: ``sheet Costs, rows 12-18``; and whether all of it
+    is seen there."""
+    sheet = _sheet(stored)
+    where = f"sheet {sheet}, {place(stored)}" if sheet else place(stored)
+    return f"{where}, with hidden text" if stored.chunk.hidden else where
+
+
+def headings_below(stored: StoredChunk) -> tuple[str, ...]:
+    """The heading path without what ``full_place`` says."""
+    path = stored.chunk.heading_path
+    return path[1:] if _sheet(stored) else path
+
+
+def count_of_pages(count: int, media_type: str) -> str:
+    """``12 pages``, ``1 slide``, ``4 rows``; "" for a document without any."""
+    unit = page_unit(media_type)
+    return f"{count} {unit}" + ("" if count == 1 else "s") if count else ""
 
 
 def short_path(path: str) -> str:
@@ -20,6 +41,11 @@ def short_path(path: str) -> str:
         return str(Path(path).relative_to(Path.cwd()))
     except (ValueError, OSError):  # it lies elsewhere, or the working folder is gone
         return path
+
+
+def _sheet(stored: StoredChunk) -> str:
+    path = stored.chunk.heading_path
+    return path[0] if path and page_unit(stored.media_type) == "row" else ""
 
 
 def _span(unit: str, first: int, last: int) -> str:

@@ -354,7 +354,7 @@ class TestProgressAndEnd:
     @pytest.mark.parametrize("after", [0, 1, 3, 6, 9, 14])
     def test_a_cancelled_run_keeps_what_it_did_and_the_next_goes_on(self, bench: Bench, after: int) -> None:
         for n in range(4):
-            bench.write(f"{n}.md", chapters(3))
+            bench.write(f"{n}.md", chapters(3).replace("Sentence", f"Sentence {n}"))
         checks = 0
 
         def cancelled() -> bool:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_session import DOCUMENTS, MANUAL, ScriptedSession, paged, plain_document, source
 
-from edgerag.types import FileDone, FileReport, FilesDiscovered, IngestDone, IngestProgress
+from edgerag.types import FileDone, FileReport, FilesDiscovered, IngestDone, IngestProgress, Page
 from edgerag.ui.tui import paths
 from edgerag.ui.tui.facts import Facts
 from edgerag.ui.tui.ingest_view import IngestView, bar, summary
@@ -49,6 +49,23 @@ def test_every_page_has_its_mark_before_its_text() -> None:
         3,
         "three",
     ]
+
+
+def test_rows_of_a_spreadsheet_have_their_own_numbers_and_no_marks() -> None:
+    text = "Costs\n\nItem | Price\nBolt | 1\n\nNut | 2\n"
+    spans = [(2, 0, 20), (3, 20, 29), (7, 29, 38)]
+    media_type = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+    document = replace(plain_document("t", text), media_type=media_type, pages=tuple(Page(*span) for span in spans))
+    rows = lay_out(document, 40)
+    assert [(row.line_number, text[row.start : row.end]) for row in rows] == [
+        (0, "Costs"),
+        (0, ""),
+        (2, "Item | Price"),
+        (3, "Bolt | 1"),
+        (0, ""),
+        (7, "Nut | 2"),
+    ]
+    assert not any(row.page_mark for row in rows)
 
 
 def test_rows_of_an_empty_document() -> None:

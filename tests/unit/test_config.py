@@ -34,6 +34,26 @@ def test_home_variable_is_not_a_setting(tmp_path: Path) -> None:
     load_settings(tmp_path / "absent.toml", {"EDGERAG_HOME": "/somewhere"}, {})
 
 
+def test_a_password_is_never_part_of_the_settings(tmp_path: Path) -> None:
+    settings = load_settings(tmp_path / "absent.toml", {"EDGERAG_PASSWORD": "hunter2"}, {})
+    assert "hunter2" not in repr(settings)
+
+
+def test_ocr_is_chosen_by_name(tmp_path: Path) -> None:
+    assert load_settings(tmp_path / "absent.toml", {"EDGERAG_INGEST_OCR": "force"}, {}).ingest.ocr == "force"
+    with pytest.raises(UsageError, match=r"ingest\.ocr .*'auto', 'off', 'force'"):
+        load_settings(tmp_path / "absent.toml", {}, {"ingest": {"ocr": "on"}})
+
+
+def test_switches_and_lists(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('[ingest]\nhidden = true\ninclude = ["*.md", "a, b"]\nexclude = ["x"]\n')
+    environment = {"EDGERAG_INGEST_HIDDEN": "off", "EDGERAG_INGEST_EXCLUDE": "*.tmp, build/,"}
+    ingest = load_settings(file, environment, {}).ingest
+    assert (ingest.hidden, ingest.include, ingest.exclude) == (False, ("*.md", "a, b"), ("*.tmp", "build/"))
+    assert load_settings(file, {}, {"ingest": {"include": ["*.txt"], "polite": True}}).ingest.include == ("*.txt",)
+
+
 @pytest.mark.parametrize(
     ("text", "names"),
     [
@@ -61,6 +81,10 @@ def test_home_variable_is_not_a_setting(tmp_path: Path) -> None:
         ("[library]\nname = 3\n", ["library.name", "3"]),
         ("[library]\nvectors = 'f64'\n", ["library.vectors", "'f64'", "'f16', 'f32'"]),
         ("[library]\nvectors = 32\n", ["library.vectors", "32"]),
+        ("[ingest]\nhidden = 'perhaps'\n", ["ingest.hidden", "'perhaps'", "true or false"]),
+        ("[ingest]\nhidden = 1\n", ["ingest.hidden", "1"]),
+        ("[ingest]\ninclude = [1]\n", ["ingest.include", "list of texts"]),
+        ("[ingest]\nmax_cpu = 0\n", ["ingest.max_cpu", "0", "between"]),
         ("library = 'x'\n", ["library", "keys"]),
         ("[retrieval\n", ["config.toml"]),
     ],

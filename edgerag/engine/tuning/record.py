@@ -1,34 +1,24 @@
-"""What was measured, kept per machine, model file and engine, in one JSON file in the models folder.
+"""What was measured of chat models, kept per machine, model file and engine (kept.py).
 
-It is a memory, not the truth: when it is lost or damaged, it is measured again (a damaged one is kept beside it);
-where it cannot be written, only this process knows. Each measurement is kept as soon as it is made, so a search goes
-on where it was stopped. What was found for another machine stays, up to a number, for when that comes back.
+Each measurement is kept as soon as it is made, so a search goes on where it was stopped.
 """
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
-import json
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Literal
 
-from edgerag.engine.files import whole_file
 from edgerag.engine.kvcache import Recompute
 from edgerag.engine.probe import engine_fingerprint
-from edgerag.engine.state import locked
 from edgerag.engine.tuning.choice import Choice
-from edgerag.errors import StorageFull
+from edgerag.engine.tuning.kept import Kept
 from edgerag.machine.cpu import read_processor
 from edgerag.machine.fingerprint import machine_fingerprint
 from edgerag.machine.memory import total_bytes
 from edgerag.machine.topology import Topology, read_topology
 from edgerag.types import ModelFile
 
-_VERSION = 1
-_FILE_NAME = "tuning.json"
 _MOST_KEPT = 32  # of about 5 kB each; the oldest go
 
 Verdict = Literal["measured", "taken", "refused", "impossible", "postponed"]
@@ -139,81 +129,12 @@ def tuning_key(model: ModelFile, topology: Topology | None = None) -> str:
     return f"{machine}-{model.sha256[:32]}-{engine_fingerprint()}"
 
 
-class Tunings:
-    """The tunings kept in a models folder. Making one reads nothing."""
+class Tunings(Kept[Tuning]):
+    """The tunings of chat models kept in a models folder. Making one reads nothing."""
 
     def __init__(self, folder: Path) -> None:
-        self._file = folder / _FILE_NAME
-        self._lock_file = folder / ".tuning.lock"
-        self._own: dict[str, Tuning] = {}  # all there is where nothing can be written
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing was ever kept here. Reads nothing."""
-        return not self._own and not self._file.exists()
-
-    def find(self, key: str) -> Tuning | None:
-        """What was kept under that key, finished or not."""
-        return self._read()[0].get(key) or self._own.get(key)
-
-    def keep(self, key: str, tuning: Tuning) -> bool:
-        """Keeps it as the newest. False when the folder cannot be written: then only this object knows."""
-        self._own[key] = tuning
-        with contextlib.suppress(StorageFull), locked(self._lock_file):
-            kept, damaged = self._read()
-            kept.pop(key, None)
-            kept[key] = tuning
-            while len(kept) > _MOST_KEPT:
-                del kept[next(iter(kept))]
-            values = {name: dataclasses.asdict(one) for name, one in kept.items()}
-            text = json.dumps({"version": _VERSION, "tunings": values}, indent=1, ensure_ascii=False)
-            if damaged:
-                with whole_file(self._file.with_name(f"{_FILE_NAME}.damaged")) as temporary:
-                    shutil.copyfile(self._file, temporary)
-            with whole_file(self._file) as temporary:
-                temporary.write_text(text + "\n", encoding="utf-8")
-            return True
-        return False
+        super().__init__(folder, name="tuning", kind=Tuning, most=_MOST_KEPT)
 
     def files_in_use(self) -> set[str]:
         """The names of requantised files that some machine runs."""
-        return {one.choice.weights for one in self._read()[0].values() if one.choice.weights}
-
-    def _read(self) -> tuple[dict[str, Tuning], bool]:
-        """What is kept, oldest first, and whether the file is there but cannot be understood."""
-        try:
-            if not self._file.is_file():  # a pipe would be waited for
-                return {}, False
-            content = self._file.read_bytes()
-        except FileNotFoundError:
-            return {}, False
-        except OSError:
-            return {}, False  # measured again; writing will say what is wrong with the folder
-        try:
-            raw = json.loads(content)
-            if raw["version"] != _VERSION:
-                raise ValueError("another version")
-            return {str(key): _typed(Tuning, value) for key, value in raw["tunings"].items()}, False
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            return {}, True
-
-
-def _typed(kind: Any, value: Any) -> Any:
-    """``value`` out of JSON as ``kind``. Raises TypeError or ValueError for what is not."""
-    if dataclasses.is_dataclass(kind):
-        hints = get_type_hints(kind)
-        return kind(**{name: _typed(hints[name], part) for name, part in value.items()})  # type: ignore[operator]
-    arguments = get_args(kind)
-    if get_origin(kind) is Literal:
-        if value not in arguments:
-            raise ValueError(f"{value!r} is none of {arguments}")
-        return value
-    if get_origin(kind) is tuple:
-        return tuple(_typed(arguments[0], part) for part in value)
-    if arguments:  # a record or nothing
-        return None if value is None else _typed(arguments[0], value)
-    if kind is float and type(value) is int:
-        return float(value)
-    if type(value) is not kind:
-        raise TypeError(f"{value!r} is not of type {kind.__name__}")
-    return value
+        return {one.choice.weights for one in self.all().values() if one.choice.weights}

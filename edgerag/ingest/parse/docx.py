@@ -1,72 +1,50 @@
 """DOCX, read from its XML (ECMA-376 part 1): paragraphs, headings, tables and text boxes in document order.
 
 Tracked insertions are in, deletions and hidden text are out; headers and footers are given once, before the
-body; footnotes follow it. The standard library's expat is the parser: it loads no external entity
-and bounds the expansion of internal ones, and a document type definition is refused anyway.
+body; footnotes follow it.
 """
 
 from __future__ import annotations
 
-import io
 import re
-import zipfile
-import zlib
 from collections.abc import Iterator
 from xml.etree import ElementTree
 
-from edgerag.errors import DocumentDamaged, DocumentEmpty
-from edgerag.ingest.parse.layout import Part, lay_out, sole_title, table_row
+from edgerag.errors import DocumentEmpty
+from edgerag.ingest.parse.layout import Part, lay_out, sole_title, table_row, unseen
+from edgerag.ingest.parse.openxml import MATH, MC, alternative, core_title
+from edgerag.ingest.parse.package import Package
 from edgerag.ingest.parse.source import Source, clean_title
 from edgerag.types import ParsedDocument
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_STRICT = b"http://purl.oclc.org/ooxml/wordprocessingml/main"  # ISO strict files use another name for the same
-_MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
-_M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
-_DC_TITLE = "{http://purl.org/dc/elements/1.1/}title"
-# One part unpacked; more is a bomb (the longest real manuals are below 50 MB).
-_MOST_PART_BYTES = 200_000_000
+_FOLDER = "word/"
 _LEFT_OUT = frozenset(
     _W + name for name in ("del", "moveFrom", "delText", "instrText", "delInstrText", "rPr", "pPr", "rt", "sectPr")
 )
 _HEADING_LEVELS = 9
 # Word's own "heading 1", and what publishers call theirs: "HeadA", "Head 2".
 _HEADING_NAME = re.compile(r"head(?:ing)?[ _-]?([1-9a-e])")
-_NO_WORDS = re.compile(r"[\W\d_]+")
 
 
 def parse(source: Source) -> ParsedDocument:
     """Raises DocumentEmpty when there is no text, DocumentDamaged when the file is not whole."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(source.data)) as archive:
-            return _parse(_Package(archive), source)
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, ValueError, KeyError) as error:
-        raise DocumentDamaged(
-            f"The DOCX is damaged: {error}.", remedy="Open it in a word processor and save it again."
-        ) from error
-    except ElementTree.ParseError as error:
-        raise DocumentDamaged(
-            f"The DOCX holds XML that is not well formed: {error}.",
-            remedy="Open it in a word processor and save it again.",
-        ) from error
-
-
-def _parse(package: _Package, source: Source) -> ParsedDocument:
-    body = package.xml(package.main)
+    package = Package(source.data, kind="DOCX")
+    body = package.xml(_main(package))
     if body is None:
-        raise DocumentDamaged("The DOCX has no main part.", remedy="Open it in a word processor and save it again.")
+        raise package.damaged("has no main part")
     walk = _Walk(_heading_levels(package))
     parts: list[Part] = []
     seen: set[str] = set()
-    for name in package.parts("header"):
-        parts.extend(_once(walk.blocks(package.xml(name)), seen))
-    for name in package.parts("footer"):
-        parts.extend(_once(walk.blocks(package.xml(name)), seen))
+    for name in _named(package, "header"):
+        parts.extend(unseen(walk.blocks(package.xml(name)), seen))
+    for name in _named(package, "footer"):
+        parts.extend(unseen(walk.blocks(package.xml(name)), seen))
     parts.extend(walk.blocks(body))
     for name in ("footnotes.xml", "endnotes.xml"):
-        parts.extend(walk.blocks(package.xml(package.folder + name)))
+        parts.extend(walk.blocks(package.xml(_FOLDER + name)))
     text, headings = lay_out(parts)
     if not text.strip():
         raise DocumentEmpty(
@@ -74,9 +52,9 @@ def _parse(package: _Package, source: Source) -> ParsedDocument:
             remedy="If it holds pictures of text, they need text recognition first.",
         )
     warnings = []
-    if package.parts("comments"):
+    if _named(package, "comments"):
         warnings.append("Comments were left out.")
-    title = _core_title(package) or walk.title or sole_title(headings)
+    title = core_title(package) or walk.title or sole_title(headings)
     return ParsedDocument(
         text=text,
         title=title or source.fallback_title,
@@ -86,30 +64,13 @@ def _parse(package: _Package, source: Source) -> ParsedDocument:
     )
 
 
-class _Package:
-    """The parts of the archive."""
+def _main(package: Package) -> str:
+    named = [name for name in package.names if name.startswith(_FOLDER + "document") and name.endswith(".xml")]
+    return named[0] if named and package.find(_FOLDER + "document.xml") is None else _FOLDER + "document.xml"
 
-    def __init__(self, archive: zipfile.ZipFile) -> None:
-        self._archive = archive
-        self._names = archive.namelist()
-        named = [name for name in self._names if name.startswith("word/document") and name.endswith(".xml")]
-        self.main = "word/document.xml" if "word/document.xml" in named else (named or [""])[0]
-        self.folder = "word/"
 
-    def parts(self, kind: str) -> list[str]:
-        return sorted(name for name in self._names if name.startswith(self.folder + kind) and name.endswith(".xml"))
-
-    def xml(self, name: str) -> ElementTree.Element | None:
-        """The root of a part; None if there is none of that name."""
-        if name not in self._names:
-            return None
-        with self._archive.open(name) as file:
-            data = file.read(_MOST_PART_BYTES + 1)
-        if len(data) > _MOST_PART_BYTES:
-            raise DocumentDamaged(f"{name} unpacks to more than {_MOST_PART_BYTES // 1_000_000} MB.")
-        if b"<!DOCTYPE" in data[:4096] or b"<!ENTITY" in data:
-            raise DocumentDamaged(f"{name} defines entities, which no word processor writes.")
-        return ElementTree.fromstring(data.replace(_STRICT, _W[1:-1].encode()))  # noqa: S314 - no DTD gets here
+def _named(package: Package, kind: str) -> list[str]:
+    return sorted(name for name in package.names if name.startswith(_FOLDER + kind) and name.endswith(".xml"))
 
 
 class _Walk:
@@ -126,8 +87,8 @@ class _Walk:
                 yield from self._paragraph(child)
             elif tag == _W + "tbl":
                 yield from self._table(child)
-            elif tag == _MC + "AlternateContent":
-                yield from self.blocks(_alternative(child))
+            elif tag == MC + "AlternateContent":
+                yield from self.blocks(alternative(child))
             elif tag in (_W + "footnote", _W + "endnote") and child.get(_W + "type") in (
                 "separator",
                 "continuationSeparator",
@@ -196,7 +157,7 @@ def _collect(element: ElementTree.Element, pieces: list[str], boxes: list[Elemen
     """The text of a paragraph; text boxes anchored in it are set aside, they are read after it."""
     for child in element:
         tag = child.tag
-        if tag in (_W + "t", _M + "t"):
+        if tag in (_W + "t", MATH + "t"):
             pieces.append(child.text or "")
         elif tag in (_W + "tab", _W + "ptab"):
             pieces.append("\t")
@@ -206,8 +167,8 @@ def _collect(element: ElementTree.Element, pieces: list[str], boxes: list[Elemen
             pieces.append("-")
         elif tag == _W + "txbxContent":
             boxes.append(child)
-        elif tag == _MC + "AlternateContent":
-            chosen = _alternative(child)
+        elif tag == MC + "AlternateContent":
+            chosen = alternative(child)
             if chosen is not None:
                 _collect(chosen, pieces, boxes)
         elif tag in _LEFT_OUT or (tag == _W + "r" and _is_hidden(child)):
@@ -216,20 +177,14 @@ def _collect(element: ElementTree.Element, pieces: list[str], boxes: list[Elemen
             _collect(child, pieces, boxes)
 
 
-def _alternative(element: ElementTree.Element) -> ElementTree.Element | None:
-    """The same content is there twice, for newer and for older programs: one is read."""
-    choice = element.find(_MC + "Choice")
-    return choice if choice is not None else element.find(_MC + "Fallback")
-
-
 def _is_hidden(run: ElementTree.Element) -> bool:
     vanish = run.find(f"{_W}rPr/{_W}vanish")
     return vanish is not None and vanish.get(_W + "val", "1") not in ("0", "false", "off")
 
 
-def _heading_levels(package: _Package) -> dict[str, int]:
+def _heading_levels(package: Package) -> dict[str, int]:
     """Style id -> heading level, by outline level or by name, inherited from the style it is based on."""
-    styles = package.xml(package.folder + "styles.xml")
+    styles = package.xml(_FOLDER + "styles.xml")
     levels: dict[str, int] = {}
     based_on: dict[str, str] = {}
     for style in () if styles is None else styles.iter(_W + "style"):
@@ -261,18 +216,3 @@ def _heading_levels(package: _Package) -> dict[str, int]:
 def _outline_level(element: ElementTree.Element) -> int | None:
     value = element.get(_W + "val", "")
     return int(value) + 1 if value.isdigit() and int(value) < _HEADING_LEVELS else None
-
-
-def _core_title(package: _Package) -> str:
-    core = package.xml("docProps/core.xml")
-    found = None if core is None else core.find(_DC_TITLE)
-    return "" if found is None else clean_title(found.text or "")
-
-
-def _once(parts: Iterator[Part], seen: set[str]) -> Iterator[Part]:
-    """The parts whose words were not seen yet: page numbers differ from section to section."""
-    for part in parts:
-        words = _NO_WORDS.sub(" ", part.text).strip()
-        if words and words not in seen:
-            seen.add(words)
-            yield Part("paragraph", part.text)

@@ -32,6 +32,7 @@ _NEVER_SHOWN = frozenset(
     {
         *("script", "style", "noscript", "template", "iframe", "object", "embed", "svg", "canvas"),
         *("audio", "video", "map", "select", "textarea", "button", "datalist"),
+        *("rt", "rp"),  # how a word is spoken, written above it: between its letters nobody would find it
     }
 )
 _BANNERS = frozenset({"header", "footer", "aside"})  # of the page, when they stand outside its content
@@ -81,6 +82,12 @@ def parse(source: Source) -> ParsedDocument:
         headings=headings,
         warnings=warnings,
     )
+
+
+def all_parts(data: bytes) -> list[Part]:
+    """Everything in a page of a book, where asides are notes and no part is navigation. Raises DocumentDamaged."""
+    markup, _ = _decoded(data)
+    return _read(markup, noise=True).shown()
 
 
 def _read(markup: str, *, noise: bool) -> _Page:

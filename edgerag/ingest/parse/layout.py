@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,6 +13,7 @@ from edgerag.types import Heading
 CELL_SEPARATOR = " | "
 # A cell longer than this is prose in a layout table, not a value.
 _LONGEST_VALUE = 400
+_NO_WORDS = re.compile(r"[\W\d_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +64,12 @@ def sole_title(headings: Iterable[Heading]) -> str:
     """The only heading of the first level, which then is the title; "" if there are none or several."""
     first = [heading.title for heading in headings if heading.level == 1]
     return first[0] if len(first) == 1 else ""
+
+
+def unseen(parts: Iterable[Part], seen: set[str]) -> Iterator[Part]:
+    """Those parts of headers and footers whose words were not seen yet: page numbers differ from section to section."""
+    for part in parts:
+        words = _NO_WORDS.sub(" ", part.text).strip()
+        if words and words not in seen:
+            seen.add(words)
+            yield Part("paragraph", part.text)

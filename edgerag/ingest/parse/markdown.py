@@ -28,7 +28,7 @@ def parse(source: Source) -> ParsedDocument:
     """Raises DocumentEmpty when there is nothing but blanks."""
     text, warnings = read_text(source)
     front_end, front_title = _front_matter(text)
-    headings = tuple(_headings(text, front_end))
+    headings = tuple(find_headings(text, front_end))
     title = front_title or _first_title(headings) or source.fallback_title
     return ParsedDocument(text=text, title=title, media_type="text/markdown", headings=headings, warnings=warnings)
 
@@ -50,7 +50,8 @@ def _first_title(headings: tuple[Heading, ...]) -> str:
     return headings[0].title if top in (1, 2) else ""
 
 
-def _headings(text: str, start: int) -> Iterator[Heading]:
+def find_headings(text: str, start: int = 0) -> Iterator[Heading]:
+    """The headings of a Markdown text from an offset on, in order."""
     fence = ""  # the opening fence while inside fenced code
     paragraph_start = -1  # offset of the paragraph that a setext underline would turn into a heading
     paragraph: list[str] = []

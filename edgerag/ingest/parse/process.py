@@ -15,20 +15,27 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from edgerag.errors import EdgeragError, ParserDied
+from edgerag.ingest.parse.ocr import Recogniser
+from edgerag.ingest.parse.source import Recognised
 from edgerag.ingest.parse.wire import (
     HEADER,
     MAGIC,
     MAX_BODY_BYTES,
     Failed,
+    Picture,
     Reply,
     Request,
+    ToRecognise,
+    WorkerReply,
     frame,
     read_reply,
     request_body,
 )
+from edgerag.machine.courtesy import step_back
 
 _PACKAGE_ROOT = str(Path(__file__).resolve().parents[3])
 # -P keeps the working folder out of the module path: a folder of documents may hold a lxml.py.
@@ -37,27 +44,91 @@ _START = (
     "from edgerag.ingest.parse.worker import main; main()"
 )
 _READ_BYTES = 1 << 20
+_NO_ANSWER = "The parser answered with something that is no answer."
 _POLL_S = 0.1  # how soon a cancelled wait ends
+# Of one file: some hours of work.
+_MOST_OCR_PAGES = 2_000
+_TOO_MANY_PAGES = f"Only {_MOST_OCR_PAGES} pages of a file are read by OCR."
 
 
 class ParserProcess:
     """One worker, started on first use, replaced after it died. For one thread at a time.
 
-    ``command`` is for tests: what to run in place of the worker.
+    ``passwords`` are tried on what is protected. With a ``recogniser`` scanned pages are drawn by the worker and read
+    by it. ``command`` is for tests: what to run in place of the worker.
     """
 
     def __init__(
-        self, *, memory_bytes: int, max_file_bytes: int, deadline_s: float, command: Sequence[str] | None = None
+        self,
+        *,
+        memory_bytes: int,
+        max_file_bytes: int,
+        deadline_s: float,
+        niceness: int = 0,
+        passwords: Sequence[str] = (),
+        recogniser: Recogniser | None = None,
+        command: Sequence[str] | None = None,
     ) -> None:
+        self._niceness = niceness
+        self._passwords = tuple(passwords)
+        self._recogniser = recogniser
         self._memory_bytes = memory_bytes
         self._max_file_bytes = max_file_bytes
         self._deadline_s = deadline_s
         self._command = list(command) if command is not None else None
         self._process: subprocess.Popen[bytes] | None = None
 
-    def read(self, path: str, *, known_sha256: str = "", stopped: Callable[[], bool] = lambda: False) -> Reply | None:
-        """What became of one file; None when ``stopped()`` turned true while it was at work."""
-        request = Request(path, known_sha256, self._max_file_bytes, self._deadline_s)
+    def read(
+        self,
+        path: str,
+        *,
+        member: tuple[str, ...] = (),
+        known_sha256: str = "",
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> Reply | None:
+        """What became of one file, or of one member in it; None when ``stopped()`` turned true while it was at
+        work."""
+        request = Request(
+            path,
+            known_sha256,
+            self._max_file_bytes,
+            self._deadline_s,
+            member,
+            passwords=self._passwords,
+            ocr="off" if self._recogniser is None else self._recogniser.mode,
+        )
+        reply = self._ask(request, stopped)
+        if isinstance(reply, ToRecognise) and self._recogniser is not None:
+            return self._with_ocr(request, reply.pages, self._recogniser, stopped)
+        return self._no_answer() if isinstance(reply, ToRecognise | Picture) else reply
+
+    def _with_ocr(
+        self, request: Request, pages: Sequence[int], recogniser: Recogniser, stopped: Callable[[], bool]
+    ) -> Reply | None:
+        """Each page has a deadline of its own: a scanned book takes long."""
+        recognised: list[Recognised] = []
+        for page in pages[:_MOST_OCR_PAGES]:
+            match self._ask(replace(request, picture_of=page), stopped):
+                case None:
+                    return None
+                case Picture(data):
+                    read = recogniser.read(data, page, stopped=stopped)
+                    if read is None:
+                        return None
+                    recognised.append(read)
+                case Failed(error):  # the others may be drawn
+                    recognised.append(Recognised(page, "", 0.0, error.message))
+                case _:
+                    return self._no_answer()
+        recognised.extend(Recognised(page, "", 0.0, _TOO_MANY_PAGES) for page in pages[_MOST_OCR_PAGES:])
+        reply = self._ask(replace(request, recognised=tuple(recognised)), stopped)
+        return self._no_answer() if isinstance(reply, ToRecognise | Picture) else reply
+
+    def _no_answer(self) -> Failed:
+        self.close()
+        return Failed(ParserDied(_NO_ANSWER), skipped=False, lasting=True)
+
+    def _ask(self, request: Request, stopped: Callable[[], bool]) -> WorkerReply | None:
         try:
             reply = self._exchange(frame(request_body(request)), stopped)
         except _WorkerFailed as failure:
@@ -101,12 +172,13 @@ class ParserProcess:
             raise EdgeragError(
                 f"The parser process cannot be started: {error}.", remedy="Free some memory or processes, then go on."
             ) from error
+        step_back(self._niceness, pid=process.pid)
         assert process.stdin is not None and process.stdout is not None
         os.set_blocking(process.stdin.fileno(), False)
         os.set_blocking(process.stdout.fileno(), False)
         return process
 
-    def _exchange(self, message: bytes, stopped: Callable[[], bool]) -> Reply | None:
+    def _exchange(self, message: bytes, stopped: Callable[[], bool]) -> WorkerReply | None:
         if self._process is None or self._process.poll() is not None:
             self.close()
             self._process = self._start()
@@ -116,12 +188,12 @@ class ParserProcess:
             header = self._receive(HEADER.size, wait)
             magic, length = HEADER.unpack(header)
             if magic != MAGIC or length > MAX_BODY_BYTES:
-                raise _WorkerFailed("The parser answered with something that is no answer.")
+                raise _WorkerFailed(_NO_ANSWER)
             return read_reply(json.loads(self._receive(length, wait)))
         except _Stopped:
             return None
         except (ValueError, RecursionError) as error:
-            raise _WorkerFailed("The parser answered with something that is no answer.") from error
+            raise _WorkerFailed(_NO_ANSWER) from error
 
     def _send(self, message: bytes, wait: _Wait) -> None:
         assert self._process is not None and self._process.stdin is not None

@@ -1,101 +1,264 @@
-"""One file to one reply: opened, read once, hashed, recognised, parsed. Runs in the parser process."""
+"""One file, or one member of an archive or a mail, to one reply: opened, read once, hashed, recognised, parsed.
+
+Runs in the parser process.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import importlib
 import os
 import stat
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from edgerag.errors import (
     DocumentDamaged,
     DocumentEmpty,
+    DocumentEncrypted,
     DocumentError,
+    DocumentScanned,
     DocumentUnsupported,
     ParserDied,
 )
+from edgerag.ingest.parse.hidden_text import with_hidden_characters
 from edgerag.ingest.parse.sniff import HEAD_BYTES, Format, needs_whole_file, sniff
-from edgerag.ingest.parse.source import Source
-from edgerag.ingest.parse.wire import Failed, FileState, Parsed, Reply, Request, Unchanged
+from edgerag.ingest.parse.source import Container, Source, Unrecognised
+from edgerag.ingest.parse.wire import Failed, FileState, Parsed, Picture, Request, ToRecognise, Unchanged, WorkerReply
 from edgerag.types import ParsedDocument
 
 # Imported when the first file of the kind comes: a folder of Markdown never loads a PDF library.
 _PARSERS: dict[Format, str] = {
     "pdf": "edgerag.ingest.parse.pdf",
     "docx": "edgerag.ingest.parse.docx",
+    "pptx": "edgerag.ingest.parse.pptx",
+    "spreadsheet": "edgerag.ingest.parse.spreadsheet",
+    "opendocument": "edgerag.ingest.parse.opendocument",
+    "rtf": "edgerag.ingest.parse.rtf",
+    "epub": "edgerag.ingest.parse.epub",
     "html": "edgerag.ingest.parse.html",
     "markdown": "edgerag.ingest.parse.markdown",
+    "rst": "edgerag.ingest.parse.rst",
+    "asciidoc": "edgerag.ingest.parse.asciidoc",
+    "latex": "edgerag.ingest.parse.latex",
+    "notebook": "edgerag.ingest.parse.notebook",
+    "csv": "edgerag.ingest.parse.csv_table",
+    "structured": "edgerag.ingest.parse.structured",
+    "code": "edgerag.ingest.parse.code",
     "text": "edgerag.ingest.parse.text",
+    "mail": "edgerag.ingest.parse.mail",
+    "mailbox": "edgerag.ingest.parse.mailbox",
+    "outlook": "edgerag.ingest.parse.outlook",
+    "archive": "edgerag.ingest.parse.archive",
+    "image": "edgerag.ingest.parse.image",
 }
 # Here emptiness is no finding but what the file is; a PDF or DOCX without text is a failure.
-_MAY_BE_EMPTY: frozenset[Format] = frozenset({"text", "markdown", "html"})
+_MAY_BE_EMPTY: frozenset[Format] = frozenset(
+    {"text", "markdown", "html", "rst", "asciidoc", "latex", "csv", "structured", "code", "notebook"}
+)
+# An archive in an archive in a mail is common; deeper is a bomb.
+_DEEPEST = 3
 
 
-def read(request: Request) -> Reply:
-    """Never raises for what a file may hold; MemoryError and interrupts pass."""
-    try:
-        # O_NONBLOCK: something may have put a FIFO in the file's place since it was listed.
-        descriptor = os.open(request.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        return _unreadable(error)
-    try:
-        return _read_open(descriptor, request)
-    except OSError as error:
-        return _unreadable(error)
-    finally:
-        os.close(descriptor)
+class Reader:
+    """Answers requests. The container that was opened last is kept, so that asking for its members one after the other
+    reads it once."""
 
+    def __init__(self) -> None:
+        self._path = ""
+        self._opened: _Opened | None = None
 
-def _read_open(descriptor: int, request: Request) -> Reply:
-    status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode):
-        return Failed(DocumentUnsupported("It is not a regular file."), skipped=True, lasting=False)
-    if status.st_size > request.max_bytes:
-        return Failed(too_large(status.st_size, request.max_bytes), skipped=True, lasting=False)
-    name = PurePath(request.path).name
-    head = os.pread(descriptor, HEAD_BYTES, 0)
-    format_: Format | None = None
-    if status.st_size > len(head) and not needs_whole_file(head):
+    def read(self, request: Request) -> WorkerReply:
+        """Never raises for what a file may hold; MemoryError and interrupts pass."""
         try:
-            format_ = sniff(Source(head, name))
-        except DocumentError as error:
-            return Failed(error, skipped=isinstance(error, DocumentUnsupported), lasting=False)
-    with os.fdopen(os.dup(descriptor), "rb") as file:
-        data = file.read(request.max_bytes + 1)
-    if len(data) > request.max_bytes:  # it grew while it was read
-        return Failed(too_large(len(data), request.max_bytes), skipped=True, lasting=False)
-    state = FileState(hashlib.sha256(data).hexdigest(), status.st_size, status.st_mtime_ns)
-    if state.sha256 == request.known_sha256:
-        return Unchanged(state)
-    source = Source(data, name)
+            # O_NONBLOCK: something may have put a FIFO in the file's place since it was listed.
+            descriptor = os.open(request.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            return _unreadable(error)
+        try:
+            return self._read_open(descriptor, request)
+        except OSError as error:
+            return _unreadable(error)
+        finally:
+            os.close(descriptor)
+
+    def _read_open(self, descriptor: int, request: Request) -> WorkerReply:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return Failed(DocumentUnsupported("It is not a regular file."), skipped=True, lasting=False)
+        if status.st_size > request.max_bytes:
+            return Failed(too_large(status.st_size, request.max_bytes), skipped=True, lasting=False)
+        identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        if (
+            request.member
+            and self._opened is not None
+            and (request.path, identity) == (self._path, self._opened.identity)
+        ):
+            return self._opened.read(request)
+        self._opened = None
+        name = PurePath(request.path).name
+        head = os.pread(descriptor, HEAD_BYTES, 0)
+        format_: Format | None = None
+        if status.st_size > len(head) and not needs_whole_file(head):
+            try:
+                format_ = sniff(Source(head, name, ocr=request.ocr))
+            except DocumentError as error:
+                return _failed(error, None)
+        with os.fdopen(os.dup(descriptor), "rb") as file:
+            data = file.read(status.st_size + 1)  # memory is reserved for as much as is asked for
+            if len(data) > status.st_size:  # it grew since
+                data += file.read(request.max_bytes + 1 - len(data))
+        if len(data) > request.max_bytes:  # it grew while it was read
+            return Failed(too_large(len(data), request.max_bytes), skipped=True, lasting=False)
+        state = FileState(hashlib.sha256(data).hexdigest(), status.st_size, status.st_mtime_ns)
+        if not request.member and state.sha256 == request.known_sha256:
+            return Unchanged(state)
+        try:
+            if request.member:  # what the file around it says itself was read before
+                found = _parse_any(Source(data, name, request.passwords), format_)
+            elif request.picture_of:
+                return _picture(_source(request, data, name), request.picture_of)
+            else:
+                found = _parse_any(_source(request, data, name), format_)
+        except _Refused as refused:
+            return _failed(refused.error, refused.format)
+        del data  # a container may have unpacked it, and a member is yet to be read
+        if not isinstance(found, Container):
+            if request.member:
+                gone = DocumentDamaged("The file around it holds nothing any more.")
+                return Failed(gone, skipped=False, lasting=False)
+            return ToRecognise(found.pages) if isinstance(found, Unrecognised) else Parsed(found, state)
+        self._path, self._opened = request.path, _Opened(identity, state, found)
+        return self._opened.read(request) if request.member else Parsed(found.document, state, found.members)
+
+
+@dataclass(slots=True)
+class _Opened:
+    """A container as it was read, and those inside that were opened on the way to a member."""
+
+    identity: tuple[int, int, int, int]
+    state: FileState
+    container: Container
+    inner: dict[tuple[str, ...], Container] = field(default_factory=dict)
+
+    def read(self, request: Request) -> WorkerReply:
+        """The member that is asked for; its containers are opened one by one."""
+        if len(request.member) > _DEEPEST:
+            return _failed(DocumentUnsupported(f"It lies in more than {_DEEPEST} archives, one in the other."), None)
+        # What was opened beside the way to it is not asked for again.
+        self.inner = {
+            chain: container for chain, container in self.inner.items() if chain == request.member[: len(chain)]
+        }
+        try:
+            around = self._around(request)
+            data = _content(around, request.member[-1], request.max_bytes)
+        except _Refused as refused:
+            if refused.gone:
+                return Failed(refused.error, skipped=False, lasting=False)
+            return _failed(refused.error, refused.format)
+        state = dataclasses.replace(self.state, sha256=hashlib.sha256(data).hexdigest())
+        if state.sha256 == request.known_sha256:
+            return Unchanged(state)
+        try:
+            source = _source(request, data, PurePath(request.member[-1]).name)
+            if request.picture_of:
+                return _picture(source, request.picture_of)
+            found = _parse_any(source, None)
+        except _Refused as refused:
+            return _failed(refused.error, refused.format)
+        if isinstance(found, Container):
+            self.inner[request.member] = found
+            return Parsed(found.document, state, found.members)
+        return ToRecognise(found.pages) if isinstance(found, Unrecognised) else Parsed(found, state)
+
+    def _around(self, request: Request) -> Container:
+        container = self.container
+        for depth in range(1, len(request.member)):
+            chain = request.member[:depth]
+            if chain not in self.inner:
+                data = _content(container, chain[-1], request.max_bytes)
+                found = _parse_any(Source(data, PurePath(chain[-1]).name, request.passwords), None)
+                if not isinstance(found, Container):
+                    raise _Refused(DocumentDamaged("What it lies in is no archive."), None)
+                self.inner[chain] = found
+            container = self.inner[chain]
+        return container
+
+
+class _Refused(Exception):
+    """Why a source gave no document, and as what it was read. ``gone``: there is no member of that name any more."""
+
+    def __init__(self, error: DocumentError, format_: Format | None, *, gone: bool = False) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.format = format_
+        self.gone = gone
+
+
+def _source(request: Request, data: bytes, name: str) -> Source:
+    return Source(data, name, request.passwords, request.ocr, request.recognised)
+
+
+def _picture(source: Source, page: int) -> Picture:
+    """A page for OCR, drawn by the parser of its format."""
+    format_: Format | None = None
+    try:
+        format_ = sniff(source)
+        return Picture(importlib.import_module(_PARSERS[format_]).draw(source, page))
+    except DocumentError as error:
+        raise _Refused(error, format_) from error
+
+
+def _parse_any(source: Source, format_: Format | None) -> ParsedDocument | Container | Unrecognised:
     try:
         format_ = format_ or sniff(source)
-        document = parse(source, format_)
-    except DocumentUnsupported as error:
-        return Failed(error, skipped=True, lasting=False)
-    except DocumentEmpty as error:
-        blank = format_ in _MAY_BE_EMPTY
-        return Failed(error, skipped=blank, lasting=not blank)
+        return parse(source, format_)
     except DocumentError as error:
-        return Failed(error, skipped=False, lasting=True)
-    return Parsed(document, state)
+        raise _Refused(error, format_) from error
 
 
-def parse(source: Source, format_: Format) -> ParsedDocument:
-    """The document in a file of a known format. Raises DocumentError."""
-    parser: Callable[[Source], ParsedDocument] = importlib.import_module(_PARSERS[format_]).parse
+def _content(container: Container, name: str, max_bytes: int) -> bytes:
     try:
-        return parser(source)
+        return container.read(name, max_bytes)
+    except DocumentError as error:
+        raise _Refused(error, None, gone=name not in container.members) from error
+    except RecursionError as error:
+        raise _Refused(DocumentDamaged("It is nested too deeply to be read."), None) from error
+    except MemoryError:
+        raise
+    except Exception as error:  # what unpacks a hostile file may raise anything, as a parser may
+        raise _Refused(_gave_up("It cannot be taken out of the file around it", error), None) from error
+
+
+def _failed(error: DocumentError, format_: Format | None) -> Failed:
+    if isinstance(error, DocumentUnsupported):
+        return Failed(error, skipped=True, lasting=False)
+    if isinstance(error, DocumentEmpty):
+        blank = format_ in _MAY_BE_EMPTY
+        return Failed(error, skipped=blank, lasting=not blank and not isinstance(error, DocumentScanned))
+    # With a password, as with Tesseract on the machine, the next run may read it.
+    return Failed(error, skipped=False, lasting=not isinstance(error, DocumentEncrypted))
+
+
+def parse(source: Source, format_: Format) -> ParsedDocument | Container | Unrecognised:
+    """The document in a file of a known format, or what holds others. Raises DocumentError."""
+    parser: Callable[[Source], ParsedDocument | Container | Unrecognised]
+    parser = importlib.import_module(_PARSERS[format_]).parse
+    try:
+        found = parser(source)
+        return with_hidden_characters(found) if isinstance(found, ParsedDocument) else found
     except (DocumentError, MemoryError):
         raise
     except RecursionError as error:
         raise DocumentDamaged("It is nested too deeply to be read.") from error
     except Exception as error:  # a parser fed with a hostile file may raise anything; it is named
-        raise ParserDied(
-            f"The {format_} parser gave up: {type(error).__name__}: {str(error)[:200]}".rstrip(": ") + "."
-        ) from error
+        raise _gave_up(f"The {format_} parser gave up", error) from error
+
+
+def _gave_up(what: str, error: Exception) -> ParserDied:
+    return ParserDied(f"{what}: {type(error).__name__}: {str(error)[:200]}".rstrip(": ") + ".")
 
 
 def too_large(size_bytes: int, max_bytes: int) -> DocumentUnsupported:

@@ -6,14 +6,39 @@ Whatever nothing here reads is refused in a sentence, so that a file is never "i
 from __future__ import annotations
 
 import io
+import re
 import zipfile
+import zlib
 from typing import Literal
 
 from edgerag.errors import DocumentDamaged, DocumentEncrypted, DocumentUnsupported
 from edgerag.ingest.parse.encoding import looks_like_text
 from edgerag.ingest.parse.source import Source
 
-Format = Literal["pdf", "docx", "html", "markdown", "text"]
+Format = Literal[
+    "pdf",
+    "docx",
+    "pptx",
+    "spreadsheet",
+    "opendocument",
+    "rtf",
+    "epub",
+    "html",
+    "markdown",
+    "rst",
+    "asciidoc",
+    "latex",
+    "notebook",
+    "csv",
+    "structured",
+    "code",
+    "text",
+    "mail",
+    "mailbox",
+    "outlook",
+    "archive",
+    "image",
+]
 
 # Enough for every signature below and for telling text from binary.
 HEAD_BYTES = 65_536
@@ -28,9 +53,6 @@ _BINARY_SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (b"MM\x00*", "a TIFF image"),
     (b"\x00\x00\x01\x00", "an icon"),
     (b"8BPS", "a Photoshop image"),
-    (b"\x1f\x8b", "a gzip archive"),
-    (b"BZh", "a bzip2 archive"),
-    (b"\xfd7zXZ", "an xz archive"),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
     (b"Rar!", "a RAR archive"),
     (b"\x28\xb5\x2f\xfd", "a zstd archive"),
@@ -41,6 +63,7 @@ _BINARY_SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (b"\x00asm", "a WebAssembly program"),
     (b"SQLite format 3\x00", "an SQLite database"),
     (b"GGUF", "a GGUF model"),
+    (b"\x78\x9f\x3e\x22", "an attachment of Outlook (winmail.dat)"),
     (b"PAR1", "a Parquet table"),
     (b"OggS", "an Ogg recording"),
     (b"ID3", "an MP3 recording"),
@@ -51,49 +74,83 @@ _BINARY_SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (b"OTTO", "a font"),
     (b"\x00\x01\x00\x00\x00", "a font"),
 )
+# Pictures that OCR reads.
+_IMAGE_STARTS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"II*\x00", b"MM\x00*")
+# Read with their functions and classes as headings where a grammar is at hand: see code.py.
+CODE_EXTENSIONS = frozenset(
+    {
+        *(
+            ".py",
+            ".pyi",
+            ".js",
+            ".mjs",
+            ".cjs",
+            ".jsx",
+            ".ts",
+            ".tsx",
+            ".java",
+            ".kt",
+            ".scala",
+            ".go",
+            ".rs",
+            ".swift",
+        ),
+        *(".c", ".h", ".cc", ".cpp", ".cxx", ".hpp", ".hh", ".cs", ".rb", ".php", ".pl", ".lua", ".r", ".sh", ".bash"),
+    }
+)
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
+# The streams of an OLE file that tell what it is; those without a parser are named.
+_OLE_FORMATS: tuple[tuple[str, Format], ...] = (
+    ("Workbook", "spreadsheet"),
+    ("__properties_version", "outlook"),
+)
+_OLD_WORKBOOK = "Book"  # of Excel 5 and 95
 _OLE_KINDS: tuple[tuple[str, str], ...] = (
-    ("EncryptedPackage", ""),
     ("WordDocument", "a Word 97-2003 document (.doc)"),
-    ("Workbook", "an Excel 97-2003 workbook (.xls)"),
     ("PowerPoint Document", "a PowerPoint 97-2003 presentation (.ppt)"),
-    ("__properties_version", "an Outlook message (.msg)"),
 )
-_ZIP_KINDS: tuple[tuple[str, str], ...] = (
-    ("ppt/", "a PowerPoint presentation (.pptx)"),
-    ("xl/", "an Excel workbook (.xlsx)"),
-    ("META-INF/container.xml", "an EPUB book"),
-    ("META-INF/manifest.xml", "an OpenDocument file (.odt, .ods, .odp)"),
-    ("content.xml", "an OpenDocument file (.odt, .ods, .odp)"),
-    ("META-INF/MANIFEST.MF", "a Java archive"),
+_ZIP_FORMATS: tuple[tuple[str, Format], ...] = (
+    ("word/document.xml", "docx"),
+    ("ppt/", "pptx"),
+    ("xl/", "spreadsheet"),
+    ("META-INF/container.xml", "epub"),
 )
+_OPENDOCUMENT_TEXTS = ("text", "presentation")
 # Formats that are text on the outside, but whose text is not what a person reads in them.
 _TEXT_UNSUPPORTED = {
-    ".eml": "an e-mail message",
-    ".mbox": "a mailbox",
-    ".mht": "a saved web archive",
-    ".mhtml": "a saved web archive",
-    ".rtf": "a rich text document (.rtf)",
-    ".ipynb": "a Jupyter notebook",
     ".svg": "an SVG drawing",
     ".ps": "a PostScript file",
     ".eps": "a PostScript file",
     ".pem": "a key or certificate",
     ".key": "a key or certificate",
 }
+_READ_BY_OCR = "Install Tesseract to read the text in pictures: see --ocr."
 _REMEDIES = {
+    **dict.fromkeys(("a PNG image", "a JPEG image", "a TIFF image"), _READ_BY_OCR),
     "a Word 97-2003 document (.doc)": "Save it as .docx or PDF.",
-    "an Excel 97-2003 workbook (.xls)": "Save it as CSV or PDF.",
     "a PowerPoint 97-2003 presentation (.ppt)": "Save it as PDF.",
-    "a PowerPoint presentation (.pptx)": "Save it as PDF.",
-    "an Excel workbook (.xlsx)": "Save it as CSV or PDF.",
-    "an OpenDocument file (.odt, .ods, .odp)": "Save it as .docx or PDF.",
-    "a rich text document (.rtf)": "Save it as .docx or PDF.",
-    "an EPUB book": "Save it as HTML or PDF.",
+    "an OpenDocument drawing, formula or database": "Save it as PDF.",
 }
-_HTML_EXTENSIONS = frozenset({".html", ".htm", ".xhtml", ".shtml"})
-_MARKDOWN_EXTENSIONS = frozenset({".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd"})
+_EXTENSIONS: dict[str, Format] = {
+    **dict.fromkeys((".html", ".htm", ".xhtml", ".shtml"), "html"),
+    **dict.fromkeys((".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd"), "markdown"),
+    **dict.fromkeys((".rst", ".rest"), "rst"),
+    **dict.fromkeys((".adoc", ".asciidoc"), "asciidoc"),
+    **dict.fromkeys((".tex", ".latex", ".ltx"), "latex"),
+    **dict.fromkeys((".csv", ".tsv"), "csv"),
+    **dict.fromkeys((".json", ".jsonl", ".ndjson", ".yaml", ".yml", ".toml", ".xml"), "structured"),
+    **dict.fromkeys((".eml", ".emlx", ".mht", ".mhtml"), "mail"),
+    ".mbox": "mailbox",
+    **dict.fromkeys((".fodt", ".fodp"), "opendocument"),
+    ".ipynb": "notebook",
+    **dict.fromkeys(CODE_EXTENSIONS, "code"),
+}
 _HTML_STARTS = (b"<!doctype html", b"<html")
+_PGP_START = b"-----begin pgp message"
+_HEADER_START = re.compile(rb"(?:From |[A-Za-z][A-Za-z-]{1,40}:[ \t])")
+# Names in a zip that is a document: of a damaged one nothing can be saved.
+_OFFICE_PARTS = (b"[Content_Types].xml", b"META-INF/", b"mimetype", b"content.xml")
 
 
 def sniff(source: Source) -> Format:
@@ -108,14 +165,17 @@ def sniff(source: Source) -> Format:
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _zip_kind(data)
     if head.startswith(_OLE):
-        raise _ole_error(data)
+        return _ole_kind(data)
     if head.startswith(b"{\\rtf"):
-        raise unsupported("a rich text document (.rtf)")
+        return "rtf"
+    if head.startswith(_COMPRESSED) or head[257:262] == b"ustar" or _is_old_tar(source, head):
+        return "archive"
+    is_webp = head.startswith(b"RIFF") and head[8:12] == b"WEBP"
+    if source.ocr != "off" and (is_webp or head.startswith(_IMAGE_STARTS)):
+        return "image"
     for signature, kind in _BINARY_SIGNATURES:
         if head.startswith(signature):
             raise unsupported(kind)
-    if head[257:262] == b"ustar":
-        raise unsupported("a tar archive")
     if head[4:8] == b"ftyp":
         raise unsupported("a video or recording")
     if head.startswith(b"RIFF"):
@@ -123,6 +183,15 @@ def sniff(source: Source) -> Format:
     if not looks_like_text(head):
         raise unsupported("a binary file")
     return _text_kind(source, head)
+
+
+def _is_old_tar(source: Source, head: bytes) -> bool:
+    """A tar from before there was a signature; told by its name, and by the checksum of its first header."""
+    if source.extension != ".tar":
+        return False
+    from edgerag.ingest.parse.archive import is_tar
+
+    return is_tar(head)
 
 
 def needs_whole_file(head: bytes) -> bool:
@@ -138,38 +207,77 @@ def _text_kind(source: Source, head: bytes) -> Format:
     kind = _TEXT_UNSUPPORTED.get(source.extension)
     if kind is not None and head.strip():
         raise unsupported(kind)
-    if source.extension in _MARKDOWN_EXTENSIONS:
-        return "markdown"
+    known = _EXTENSIONS.get(source.extension)
+    if known is not None:
+        return known
     start = head[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    if source.extension in _HTML_EXTENSIONS or start.startswith(_HTML_STARTS):
+    if start.startswith(_PGP_START):
+        raise DocumentEncrypted("It is a message encrypted with PGP.", remedy="Decrypt it and ingest the result.")
+    if start.startswith(_HTML_STARTS):
         return "html"
-    return "text"
+    return _mail_kind(head) if _HEADER_START.match(head) else "text"
+
+
+def _mail_kind(head: bytes) -> Format:
+    # Imported here: few files come this far.
+    from edgerag.ingest.parse.mailbox import looks_like_mailbox
+    from edgerag.ingest.parse.mime import looks_like_mail
+
+    if looks_like_mailbox(head):
+        return "mailbox"
+    return "mail" if looks_like_mail(head) else "text"
 
 
 def _zip_kind(data: bytes) -> Format:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = archive.namelist()
-            if "word/document.xml" in names:
-                return "docx"
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as error:
+            office = b""
+            if "mimetype" in names:
+                with archive.open("mimetype") as stream:
+                    office = stream.read(200)
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, RuntimeError, zlib.error) as error:
+        if not any(part in data for part in _OFFICE_PARTS):
+            return "archive"  # what is whole in it can be saved
         raise DocumentDamaged(
             f"It is a damaged zip-based document ({error}).", remedy="Copy it again from where it came from."
         ) from error
-    for start, kind in _ZIP_KINDS:
+    for start, format_ in _ZIP_FORMATS:
         if any(name.startswith(start) for name in names):
-            raise unsupported(kind)
+            return format_
+    if "content.xml" in names:
+        return _opendocument_kind(office.decode("ascii", "replace"))
     if "[Content_Types].xml" in names and any(name.startswith("word/") for name in names):
         return "docx"  # the main part has another name; the parser looks for it
-    raise unsupported("a zip archive")
+    if "META-INF/MANIFEST.MF" in names:
+        raise unsupported("a Java archive")
+    return "archive"
 
 
-def _ole_error(data: bytes) -> DocumentUnsupported | DocumentEncrypted:
+def _opendocument_kind(media_type: str) -> Format:
+    kind = media_type.removeprefix("application/vnd.oasis.opendocument.").strip()
+    if kind.startswith("spreadsheet"):
+        return "spreadsheet"
+    if not media_type or kind.startswith(_OPENDOCUMENT_TEXTS):
+        return "opendocument"
+    raise unsupported("an OpenDocument drawing, formula or database")
+
+
+def _ole_kind(data: bytes) -> Format:
+    if _stream("EncryptedPackage") in data:
+        raise DocumentEncrypted(
+            "It is an Office document protected by a password.", remedy="Save it without the password."
+        )
+    for marker, format_ in _OLE_FORMATS:
+        if _stream(marker) in data:
+            return format_
     for marker, kind in _OLE_KINDS:
-        if marker.encode("utf-16-le") in data:
-            if not kind:
-                return DocumentEncrypted(
-                    "It is an Office document protected by a password.", remedy="Save it without the password."
-                )
-            return unsupported(kind)
-    return unsupported("an old Office file")
+        if _stream(marker) in data:
+            raise unsupported(kind)
+    if _stream(_OLD_WORKBOOK) + b"\x00\x00" in data:  # last, and whole: others have bookmarks
+        return "spreadsheet"
+    raise unsupported("an old Office file")
+
+
+def _stream(name: str) -> bytes:
+    return name.encode("utf-16-le")

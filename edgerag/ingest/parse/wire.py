@@ -6,15 +6,17 @@ comes from a parser is untrusted: it is checked field by field before a record i
 
 from __future__ import annotations
 
+import base64
 import json
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, Final, get_args
 
 from edgerag import errors
 from edgerag.errors import DocumentError
-from edgerag.types import Heading, Page, ParsedDocument
+from edgerag.ingest.parse.source import Recognised
+from edgerag.types import Heading, OcrMode, Page, ParsedDocument
 
 MAGIC: Final = b"EDG1"
 HEADER: Final = struct.Struct(">4sQ")
@@ -30,11 +32,16 @@ class Request:
     known_sha256: str  # "" when nothing is known
     max_bytes: int
     seconds: float
+    member: tuple[str, ...] = ()  # names from the outermost container inwards; empty: the file itself
+    passwords: tuple[str, ...] = field(default=(), repr=False)  # to be tried on what is protected; kept nowhere
+    ocr: OcrMode = "off"  # other than "off" the reply may be ToRecognise
+    recognised: tuple[Recognised, ...] = ()  # what OCR read on the pages that were asked for
+    picture_of: int = 0  # draw this page, to be answered with Picture; 0: none
 
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """The file as it was read."""
+    """The file as it was read; of a member the checksum is its own, size and time are those of the file around it."""
 
     sha256: str
     size_bytes: int
@@ -43,8 +50,12 @@ class FileState:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    document: ParsedDocument
+    """A document, or a container: then ``members`` are to be asked for one by one, and ``document`` is what it says
+    itself, if anything."""
+
+    document: ParsedDocument | None
     state: FileState
+    members: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +75,23 @@ class Failed:
     lasting: bool
 
 
+@dataclass(frozen=True, slots=True)
+class ToRecognise:
+    """The file is to be asked for again when OCR has read these pages."""
+
+    pages: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A page as an image file."""
+
+    data: bytes
+
+
 Reply = Parsed | Unchanged | Failed
+# What a worker may say on the way to it.
+WorkerReply = Reply | ToRecognise | Picture
 
 
 def frame(body: Mapping[str, Any]) -> bytes:
@@ -80,25 +107,28 @@ def request_body(request: Request) -> Mapping[str, Any]:
         "known_sha256": request.known_sha256,
         "max_bytes": request.max_bytes,
         "seconds": request.seconds,
+        "member": request.member,
+        "passwords": request.passwords,
+        "ocr": request.ocr,
+        "recognised": [(page.page, page.text, page.confidence, page.trouble) for page in request.recognised],
+        "picture_of": request.picture_of,
     }
 
 
-def reply_body(reply: Reply) -> Mapping[str, Any]:
+def reply_body(reply: WorkerReply) -> Mapping[str, Any]:
     match reply:
-        case Parsed(document, state):
+        case Parsed(document, state, members):
             return {
                 "state": _state_body(state),
-                "document": {
-                    "text": document.text,
-                    "title": document.title,
-                    "media_type": document.media_type,
-                    "pages": [(page.number, page.start, page.end) for page in document.pages],
-                    "headings": [(heading.level, heading.title, heading.start) for heading in document.headings],
-                    "warnings": document.warnings,
-                },
+                "members": members,
+                "document": None if document is None else _document_body(document),
             }
         case Unchanged(state):
             return {"state": _state_body(state)}
+        case ToRecognise(pages):
+            return {"to_recognise": pages}
+        case Picture(data):
+            return {"picture": base64.b64encode(data).decode("ascii")}
         case Failed(error, skipped, lasting):
             return {
                 "error": type(error).__name__,
@@ -117,16 +147,28 @@ def read_request(body: Any) -> Request:
             known_sha256=_text(body["known_sha256"]),
             max_bytes=_number(body["max_bytes"]),
             seconds=float(body["seconds"]),
+            member=tuple(_text(name) for name in body["member"]),
+            passwords=tuple(_text(password) for password in body["passwords"]),
+            ocr=_ocr_mode(body["ocr"]),
+            recognised=tuple(
+                Recognised(_number(page), _text(text), float(confidence), _text(trouble))
+                for page, text, confidence, trouble in body["recognised"]
+            ),
+            picture_of=_number(body["picture_of"]),
         )
     except (KeyError, TypeError) as error:
         raise ValueError(f"not a request: {error}") from error
 
 
-def read_reply(body: Any) -> Reply:
+def read_reply(body: Any) -> WorkerReply:
     """Raises ValueError for anything that is not a reply, spans outside the text included."""
     try:
         if "error" in body:
             return _read_failure(body)
+        if "to_recognise" in body:
+            return ToRecognise(tuple(_number(page) for page in body["to_recognise"]))
+        if "picture" in body:
+            return Picture(base64.b64decode(_text(body["picture"]), validate=True))
         state = FileState(
             sha256=_text(body["state"]["sha256"]),
             size_bytes=_number(body["state"]["size_bytes"]),
@@ -134,9 +176,22 @@ def read_reply(body: Any) -> Reply:
         )
         if "document" not in body:
             return Unchanged(state)
-        return Parsed(_read_document(body["document"]), state)
+        document = None if body["document"] is None else _read_document(body["document"])
+        return Parsed(document, state, tuple(_text(name) for name in body["members"]))
     except (KeyError, TypeError) as error:
         raise ValueError(f"not a reply: {error}") from error
+
+
+def _document_body(document: ParsedDocument) -> Mapping[str, Any]:
+    return {
+        "text": document.text,
+        "title": document.title,
+        "media_type": document.media_type,
+        "pages": [(page.number, page.start, page.end) for page in document.pages],
+        "headings": [(heading.level, heading.title, heading.start) for heading in document.headings],
+        "warnings": document.warnings,
+        "hidden": document.hidden,
+    }
 
 
 def _state_body(state: FileState) -> Mapping[str, Any]:
@@ -165,6 +220,12 @@ def _read_document(body: Any) -> ParsedDocument:
         if not position <= heading.start <= len(text):
             raise ValueError("the headings do not lie in the text")
         position = heading.start
+    hidden = tuple((_number(start), _number(end)) for start, end in body["hidden"])
+    position = 0
+    for start, end in hidden:
+        if not position <= start <= end <= len(text):
+            raise ValueError("the hidden spans do not lie in the text")
+        position = end
     return ParsedDocument(
         text=text,
         title=_text(body["title"]),
@@ -172,6 +233,7 @@ def _read_document(body: Any) -> ParsedDocument:
         pages=pages,
         headings=headings,
         warnings=tuple(_text(warning) for warning in body["warnings"]),
+        hidden=hidden,
     )
 
 
@@ -179,6 +241,13 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r:.100} is not text")
     return value
+
+
+def _ocr_mode(value: Any) -> OcrMode:
+    for mode in get_args(OcrMode):
+        if value == mode:
+            return mode  # type: ignore[no-any-return]
+    raise TypeError(f"{value!r:.100} is not a mode of OCR")
 
 
 def _number(value: Any) -> int:

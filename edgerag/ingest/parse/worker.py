@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from edgerag.errors import ParserDied
 from edgerag.ingest.parse import limits
-from edgerag.ingest.parse.reader import read
+from edgerag.ingest.parse.reader import Reader
 from edgerag.ingest.parse.wire import HEADER, MAGIC, Failed, frame, read_request, reply_body
 
 
@@ -35,6 +35,7 @@ def main() -> None:
 
 def serve(requests: BinaryIO, replies: BinaryIO) -> None:
     """Answers until the input ends."""
+    reader = Reader()
     while len(header := requests.read(HEADER.size)) == HEADER.size:
         magic, length = HEADER.unpack(header)
         if magic != MAGIC:
@@ -43,7 +44,7 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
         limits.limit_processor(request.seconds)
         exhausted = False
         try:
-            reply = frame(reply_body(read(request)))
+            reply = frame(reply_body(reader.read(request)))
         except MemoryError:
             exhausted = True
             reply = b""

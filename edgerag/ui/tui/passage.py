@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from rich.cells import get_character_cell_size
 
-from edgerag.types import ParsedDocument, Source
+from edgerag.types import ParsedDocument, Source, page_unit
 
 TAB_CELLS = 4
 
@@ -47,14 +47,19 @@ class Row:
 
     start: int
     end: int
-    line_number: int  # of the line that begins here; 0 on its further rows and on marks
+    line_number: int  # of the line that begins here, in a spreadsheet of its row; 0 on its further rows and on marks
     page_mark: int = 0  # page number on a mark
 
 
 def lay_out(document: ParsedDocument, width: int) -> list[Row]:
-    """The document in rows of at most ``width`` cells, broken between words where there are some."""
+    """The document in rows of at most ``width`` cells, broken between words where there are some.
+
+    The rows of a spreadsheet have no marks: their numbers stand where those of lines stand elsewhere.
+    """
     text = document.text
-    marks = [(page.start, page.number) for page in document.pages]
+    in_rows = page_unit(document.media_type) == "row"
+    numbers = {page.end - 1: page.number for page in document.pages} if in_rows else {}  # by the end of the line
+    marks = [(page.start, page.number) for page in document.pages if not in_rows]
     rows: list[Row] = []
     next_mark = 0
     start = 0
@@ -67,7 +72,7 @@ def lay_out(document: ParsedDocument, width: int) -> list[Row]:
             rows.append(Row(marks[next_mark][0], marks[next_mark][0], 0, marks[next_mark][1]))
             next_mark += 1
         if start < len(text) or start == 0:  # text that ends in a line end has no line after it
-            _break_line(rows, text, start, end, number, max(1, width))
+            _break_line(rows, text, start, end, numbers.get(end, 0) if in_rows else number, max(1, width))
         start = end + 1
     return rows
 

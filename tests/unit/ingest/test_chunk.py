@@ -50,6 +50,12 @@ WILD = st.text(
 )
 
 
+MEDIA_TYPES = (
+    *("text/plain", "text/markdown", "text/x-python", "application/pdf", "text/x-rst", "text/asciidoc"),
+    *("application/json", "application/x-ipynb+json", "text/csv"),
+)
+
+
 @st.composite
 def wild_documents(draw: st.DrawFn) -> ParsedDocument:
     text = draw(st.one_of(WILD, st.builds(lambda t, n: t * n, WILD.filter(len), st.integers(1, 8))))
@@ -60,7 +66,7 @@ def wild_documents(draw: st.DrawFn) -> ParsedDocument:
     return ParsedDocument(
         text=text,
         title=draw(st.text(max_size=60)),
-        media_type=draw(st.sampled_from(["text/plain", "text/markdown", "text/x-python", "application/pdf"])),
+        media_type=draw(st.sampled_from(MEDIA_TYPES)),
         headings=headings if draw(st.booleans()) else (),
         pages=pages if draw(st.booleans()) else (),
     )
@@ -191,6 +197,22 @@ def test_pages_are_told_and_preferred_as_borders() -> None:
     assert [(piece.page_first, piece.page_last) for piece in found] == [(1, 1), (2, 2)]
 
 
+@pytest.mark.parametrize(
+    ("media_type", "alone"),
+    [
+        ("application/vnd.openxmlformats-officedocument.presentationml.presentation", True),
+        ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", False),
+    ],
+)
+def test_slides_are_borders_and_rows_are_not(media_type: str, alone: bool) -> None:
+    lines = [f"line {n} of some words\n" for n in range(12)]
+    text, length = "".join(lines), len(lines[0])
+    halves = (Page(1, 0, length * 7), Page(2, length * 7, len(text)))
+    text = text.replace("line 7", "\nline 7")
+    found = chunks(document(text, media_type=media_type, pages=halves), target=60, most=80)
+    assert (found[0].page_last == 1) is alone
+
+
 def test_a_chunk_may_span_pages() -> None:
     text = "Short.\n\nShort too."
     pages = (Page(7, 0, 6), Page(8, 8, len(text)))
@@ -217,3 +239,28 @@ def test_counting_grows_with_the_text_only(unit: str) -> None:
     text = unit * (400_000 // len(unit))
     chunks(document(text), target=160, most=254, count=count)
     assert counted < 5 * len(text)
+
+
+@pytest.mark.parametrize("above", ["", "=======\n"])
+def test_a_title_between_lines_of_marks_opens_the_section_below_it(above: str) -> None:
+    text = f"{above}Chapter\n=======\n\nSection\n-------\n\nText.\n"
+    headings = (Heading(1, "Chapter", 0), Heading(2, "Section", text.index("Section")))
+    (only,) = chunks(document(text, media_type="text/x-rst", headings=headings))
+    assert only.heading_path == ("Chapter", "Section")
+    assert only.text == text.strip()
+
+
+def test_small_parts_of_data_share_a_chunk_and_small_sections_of_prose_do_not() -> None:
+    text = "".join(f"part{n}:\n  a: {n}\n" for n in range(4))
+    headings = tuple(Heading(1, f"part{n}", text.index(f"part{n}")) for n in range(4))
+    (only,) = chunks(document(text, media_type="application/yaml", headings=headings))
+    assert (only.text, only.heading_path) == (text.strip(), ())
+    assert len(chunks(document(text, headings=headings))) == 4
+
+
+def test_a_large_part_does_not_take_in_its_small_neighbours() -> None:
+    large = "large:\n" + "  key: 1\n" * 11
+    text = f"one:\n  a: 1\n{large}two:\n  b: 2\n"
+    headings = tuple(Heading(1, name, text.index(name)) for name in ("one", "large", "two"))
+    found = chunks(document(text, media_type="application/yaml", headings=headings))
+    assert [piece.heading_path for piece in found] == [("one",), ("large",), ("two",)]

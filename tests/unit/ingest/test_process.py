@@ -19,7 +19,9 @@ from unit.ingest import craft
 from edgerag.errors import DocumentDamaged, DocumentEncrypted, DocumentError, DocumentUnsupported, ParserDied
 from edgerag.ingest.parse import wire
 from edgerag.ingest.parse.process import ParserProcess
+from edgerag.ingest.parse.source import Recognised
 from edgerag.ingest.parse.wire import Failed, Parsed, Reply, Unchanged
+from edgerag.types import ParsedDocument
 
 HEADER = "import os, struct, sys, time\n"
 HANG = HEADER + "time.sleep(600)"
@@ -232,5 +234,36 @@ def test_the_worker_dies_with_its_parent_and_not_of_ctrl_c(tmp_path: Path) -> No
 
 
 def test_messages_hold_any_text() -> None:
-    made = wire.frame({"path": "/\udcff\n", "known_sha256": "", "max_bytes": 1, "seconds": 1.5})
-    assert wire.read_request(json.loads(made[wire.HEADER.size :])).path == "/\udcff\n"
+    request = wire.Request(
+        "/\udcff\n",
+        "",
+        1,
+        1.5,
+        passwords=("\udcff", "", "two words"),
+        ocr="auto",
+        recognised=(Recognised(2, "Read.", 87.5, "\udcff"),),
+        picture_of=2,
+    )
+    assert wire.read_request(json.loads(wire.frame(wire.request_body(request))[wire.HEADER.size :])) == request
+    assert "two words" not in repr(request)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        wire.ToRecognise((2, 3)),
+        wire.Picture(b"P5\n1 1\n255\n\xff"),
+        Parsed(
+            ParsedDocument("abc def", "T", "text/plain", hidden=((0, 3), (4, 7))), wire.FileState("0" * 64, 7, 1), ()
+        ),
+    ],
+)
+def test_replies_come_back_as_they_were(reply: Reply) -> None:
+    assert wire.read_reply(json.loads(wire.frame(wire.reply_body(reply))[wire.HEADER.size :])) == reply
+
+
+def test_hidden_spans_outside_the_text_are_refused() -> None:
+    body = dict(wire.reply_body(Parsed(ParsedDocument("abc", "", ""), wire.FileState("", 1, 1), ())))
+    body["document"] = {**body["document"], "hidden": [[0, 9]]}
+    with pytest.raises(ValueError, match="hidden"):
+        wire.read_reply(body)

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
 
 from edgerag.types import Chunk, Hit, Prefill, Scores, Source, StoredChunk
 from edgerag.ui import output
-from edgerag.ui.place import place
 
 
 def make_hit(*, page: int | None = None, path: str = "/docs/a.md", text: str = "The lid screws.") -> Hit:
@@ -44,9 +44,15 @@ def test_sources_say_where_and_what() -> None:
     assert '"lid screws"' in text
 
 
-def test_places() -> None:
-    assert place(make_hit().chunk.chunk) == "lines 3-9"
-    assert place(make_hit(page=4).chunk.chunk) == "page 4"
+def test_a_hit_in_a_spreadsheet_names_its_sheet_once() -> None:
+    hit = make_hit(page=4, path="/docs/b.xlsx")
+    row = dataclasses.replace(
+        hit, chunk=dataclasses.replace(hit.chunk, media_type="application/vnd.oasis.opendocument.spreadsheet")
+    )
+    assert "/docs/b.xlsx, sheet Manual, row 4 (Torques)" in output.hits_text([row])
+    assert output.hit_record(row)["page_unit"] == "row"
+    assert output.hit_record(hit)["page_unit"] == "page"
+    assert output.hit_record(make_hit())["page_unit"] is None
 
 
 def test_a_source_record_has_the_offsets_of_its_quote() -> None:

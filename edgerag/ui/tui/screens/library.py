@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import DataTable, Footer, Static
 
-from edgerag.types import Document
+from edgerag.types import Document, page_unit
 from edgerag.ui.output import size
 from edgerag.ui.place import short_path
 from edgerag.ui.plain import one_line
@@ -138,10 +138,11 @@ class LibraryScreen(SessionScreen[None]):
 
 
 def _cells(document: Document, *, marked: bool) -> list[Text]:
+    in_rows = page_unit(document.media_type) == "row"  # which are no pages
     return [
         _mark_cell(marked),
         Text(_state(document)),
-        Text(f"{document.page_count:,}" if document.page_count else "", justify="right"),
+        Text(f"{document.page_count:,}" if document.page_count and not in_rows else "", justify="right"),
         Text(f"{document.chunk_count:,}", justify="right"),
         Text(one_line(_name(document), 1000)),
     ]

@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widgets import Footer, Static
 
 from edgerag.types import Source
-from edgerag.ui.place import place, short_path
+from edgerag.ui.place import full_place, headings_below, short_path
 from edgerag.ui.tui import shown
 from edgerag.ui.tui.passage import locate
 from edgerag.ui.tui.problem import Problem
@@ -94,7 +94,7 @@ class ViewerScreen(SessionScreen[None]):
 
 def _title(source: Source, count: int) -> Content:
     chunk = source.hit.chunk
-    where = [place(chunk.chunk), *chunk.chunk.heading_path]
+    where = [full_place(chunk), *headings_below(chunk)]
     first = Content.assemble(
         (f"[{source.number}]", "bold $text-accent"),
         f" of {count}  ",

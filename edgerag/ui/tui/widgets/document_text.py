@@ -12,7 +12,7 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
-from edgerag.types import ParsedDocument
+from edgerag.types import ParsedDocument, page_unit
 from edgerag.ui.tui import shown
 from edgerag.ui.tui.passage import TAB_CELLS, Passage, Row, cells, lay_out, row_of
 
@@ -74,7 +74,8 @@ class DocumentText(ScrollView, can_focus=True):
         if self._document is None or width <= 0 or width == self._laid_out_width:
             return False
         self._laid_out_width = width
-        self._gutter = max(3, len(str(self._document.text.count("\n") + 1))) + 3
+        highest = max(self._document.text.count("\n") + 1, *(page.number for page in self._document.pages), 0)
+        self._gutter = max(3, len(str(highest))) + 3
         self._rows = lay_out(self._document, width - self._gutter)
         self.virtual_size = Size(width, len(self._rows))
         return True
@@ -102,7 +103,8 @@ class DocumentText(ScrollView, can_focus=True):
 
     def _page_mark(self, row: Row, width: int) -> Strip:
         style = self.get_component_rich_style("document--page")
-        text = f" page {row.page_mark} "
+        unit = page_unit(self._document.media_type) if self._document is not None else "page"
+        text = f" {unit} {row.page_mark} "
         return Strip([Segment(text.center(min(width, 60), "─"), style)]).adjust_cell_length(width, self.rich_style)
 
     def _pieces(self, row: Row, y: int) -> list[Segment]:

@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.widgets import OptionList
 
 from edgerag.types import Source
-from edgerag.ui.place import place
+from edgerag.ui.place import full_place, headings_below, place
 from edgerag.ui.plain import one_line
 from edgerag.ui.tui import shown
 
@@ -91,17 +91,17 @@ def _one_row(source: Source, width: int) -> Content:
     hit = source.hit.chunk
     name = shown.line(PurePath(hit.path).name, max(12, width // 2))  # leaves room for the place
     quote = shown.line(source.quote, width, "$foreground 60%")
-    return Content.assemble(_mark(source), name, f", {place(hit.chunk)}  ", quote).truncate(width, ellipsis=True)
+    return Content.assemble(_mark(source), name, f", {place(hit)}  ", quote).truncate(width, ellipsis=True)
 
 
 def _several_rows(source: Source, width: int) -> Content:
     hit = source.hit.chunk
-    where = f"{place(hit.chunk)}, {PurePath(hit.path).name}"
+    where = f"{full_place(hit)}, {PurePath(hit.path).name}"
     rows = [
         Content.assemble(_mark(source), shown.line(hit.title or PurePath(hit.path).name, width, "bold")),
         Content.assemble(_INDENT, shown.line(where, width, "$foreground 75%")),
     ]
-    headings = [heading for heading in hit.chunk.heading_path if one_line(heading, width) != one_line(hit.title, width)]
+    headings = [heading for heading in headings_below(hit) if one_line(heading, width) != one_line(hit.title, width)]
     if headings:
         rows.append(Content.assemble(_INDENT, shown.line(" › ".join(headings), width, "$foreground 60%")))
     quote_width = width - len(_INDENT)

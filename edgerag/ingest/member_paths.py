@@ -1,0 +1,30 @@
+"""How a file inside another is called: ``mail.eml!/report.zip!/table.csv``, the file on the disk first.
+
+Pure. A folder's name may end in "!" too, so which part is the file on the disk is asked, not guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+MARK = "!/"
+
+
+def member_path(outer: str, member: Sequence[str]) -> str:
+    """The path of a member; of no member, the file's own."""
+    return MARK.join((outer, *member))
+
+
+def outer_path(path: str, is_file: Callable[[str], bool]) -> str:
+    """The file on the disk that ``path`` lies in; "" when it lies in none of those that ``is_file`` knows."""
+    end = path.find(MARK)
+    while end >= 0:
+        if is_file(path[:end]):
+            return path[:end]
+        end = path.find(MARK, end + 1)
+    return ""
+
+
+def lies_in(path: str, outer: str) -> bool:
+    """Whether ``path`` is a member of that file, at any depth."""
+    return path.startswith(outer + MARK)

@@ -1,0 +1,37 @@
+"""Which file system a path lies on, as far as it decides whether the kernel tells what happens there."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from edgerag.machine.kernel_files import read_text
+
+# What other machines, or the other side of a virtual one, change there is not told here.
+_REMOTE = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "ceph", "glusterfs", "lustre", "beegfs", "9p", "virtiofs"}
+    | {"vboxsf", "vmhgfs", "prl_fs", "drvfs", "fuse", "davfs"}
+)
+_ESCAPE = re.compile(r"\\([0-7]{3})")
+
+
+def is_remote(path: str, system: Path = Path("/")) -> bool:
+    """True where the file system under ``path`` may change without a word to this kernel; not known: False."""
+    kind = file_system_of(os.path.realpath(path), read_text(system / "proc" / "self" / "mountinfo") or "")
+    return kind in _REMOTE or kind.startswith("fuse.")
+
+
+def file_system_of(path: str, mounts: str) -> str:
+    """The type of the innermost mount above ``path``, out of the lines of ``mountinfo``; "" where none fits."""
+    best, kind = -1, ""
+    for line in mounts.splitlines():
+        front, separator, back = line.partition(" - ")
+        fields = front.split(" ")
+        if not separator or len(fields) < 5:
+            continue
+        point = _ESCAPE.sub(lambda match: chr(int(match[1], 8)), fields[4])
+        holds = path == point or path.startswith(point.rstrip("/") + "/")
+        if holds and len(point) >= best:  # of two at one place the later one lies on top
+            best, kind = len(point), back.split(" ")[0]
+    return kind

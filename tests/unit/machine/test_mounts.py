@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from edgerag.machine.mounts import file_system_of, is_remote
+
+MOUNTS = r"""22 1 8:2 / / rw,relatime shared:1 - ext4 /dev/sda2 rw
+30 22 0:25 / /mnt/office rw - nfs4 server:/export rw
+31 22 0:26 / /mnt/my\040stick rw - vfat /dev/sdb1 rw
+32 30 0:27 / /mnt/office/inner rw shared:2 master:1 - tmpfs tmpfs rw
+33 22 0:28 / /mnt/far rw - fuse.sshfs host:/ rw
+34 22 8:9 / /mnt/over rw - ext4 /dev/sdc1 rw
+35 22 0:31 / /mnt/over rw - cifs //server/share rw
+damaged
+36 22
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/", "ext4"),
+        ("/home/me", "ext4"),
+        ("/mnt/office", "nfs4"),
+        ("/mnt/office/a/b", "nfs4"),
+        ("/mnt/officer", "ext4"),
+        ("/mnt/office/inner/x", "tmpfs"),
+        ("/mnt/my stick/x", "vfat"),
+        ("/mnt/far/x", "fuse.sshfs"),
+        ("/mnt/over/x", "cifs"),
+    ],
+)
+def test_the_innermost_mount_counts(path: str, kind: str) -> None:
+    assert file_system_of(path, MOUNTS) == kind
+
+
+def test_remote_ones_are_known(tmp_path: Path) -> None:
+    place = tmp_path / "proc" / "self" / "mountinfo"
+    assert not is_remote("/mnt/office", tmp_path)  # nothing is known
+    place.parent.mkdir(parents=True)
+    place.write_text(MOUNTS)
+    assert [is_remote(path, tmp_path) for path in ("/nowhere/x", "/mnt/office/x", "/mnt/far", "/mnt/office/inner")] == [
+        False, True, True, False
+    ]  # fmt: skip
