@@ -13,6 +13,7 @@ import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +31,7 @@ from edgerag.types import (
     Filter,
     Finding,
     Generator,
+    IngestDone,
     IngestEvent,
     KvChanges,
     LibraryStatus,
@@ -186,7 +188,7 @@ class Session:
             ) as library,
             self._bulk_embedder() as embedder,
         ):
-            yield from ingest(
+            for event in ingest(
                 paths,
                 library=library,
                 embedder=embedder,
@@ -197,7 +199,8 @@ class Session:
                 changed=changed,
                 withheld=withheld,
                 cancelled=cancelled,
-            )
+            ):
+                yield _with_trouble(event, embedder.made())
 
     def watch(
         self,
@@ -418,17 +421,17 @@ class Session:
         return open_embedding_model(self._embedder_model(), machine=self.settings.machine)
 
     @contextmanager
-    def _bulk_embedder(self) -> Iterator[Callable[[], Embedder]]:
+    def _bulk_embedder(self) -> Iterator[Supplier[Embedder]]:
         """What gives the embedder of one ingest, made when it is first asked for."""
         if not self._own_models:
             yield self._embedder
             return
-        supplier: Supplier[BulkEmbedder] = Supplier(self._open_bulk_embedder)
+        supplier: Supplier[Embedder] = Supplier(self._open_bulk_embedder)
         try:
             yield supplier
         finally:
-            if (opened := supplier.made()) is not None:
-                opened.close()
+            if (close := getattr(supplier.made(), "close", None)) is not None:
+                close()
 
     def _open_bulk_embedder(self) -> BulkEmbedder:
         from edgerag.engine.embedder import LlamaEmbedder
@@ -618,6 +621,12 @@ def _check_there(paths: Sequence[Path]) -> None:
     for path in paths:
         if not is_there(path):
             raise UsageError(f"There is no file or folder {str(path)!r}.")
+
+
+def _with_trouble(event: IngestEvent, embedder: Embedder | None) -> IngestEvent:
+    """``event``; the last one also says what kept the embedder from working as it was meant to."""
+    trouble = getattr(embedder, "trouble", "")
+    return replace(event, notes=(*event.notes, trouble)) if isinstance(event, IngestDone) and trouble else event
 
 
 def document_number(name: str) -> int | None:

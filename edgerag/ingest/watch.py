@@ -42,7 +42,8 @@ class _Root:
     """One named file or folder."""
 
     path: str
-    identity: tuple[int, int] | None  # None while it is gone
+    identity: tuple[int, int] | None  # file system and inode; while it is gone those that it had
+    present: bool
     is_folder: bool
     polled: bool = False
     missed: int = 0  # looks in a row that did not find it
@@ -177,7 +178,8 @@ class Watch:
     # ------------------------------------------------------------ what is watched
 
     def _new_root(self, path: str) -> _Root:
-        return _Root(path, identity=_identity(path), is_folder=os.path.isdir(path))  # noqa: PTH112
+        identity = _identity(path)
+        return _Root(path, identity, present=identity is not None, is_folder=os.path.isdir(path))  # noqa: PTH112
 
     def _begin(self, root: _Root) -> None:
         """Looks at a folder for the first time, or again after it was gone."""
@@ -196,7 +198,7 @@ class Watch:
         folders = frozenset(
             folder
             for root in self._roots
-            if not root.polled and root.identity is not None
+            if not root.polled and root.present
             for folder in root.folders
             if os.path.isdir(folder)  # noqa: PTH112
         )
@@ -286,12 +288,12 @@ class Watch:
                 root.polled = True
         self._observe()
         for root in self._roots:
-            if root.identity is not None:
+            if root.present:
                 self._settling.note(root.path, now)
 
     def _compare_polled(self, now: float) -> None:
         for root in self._roots:
-            if not root.polled or root.identity is None or now < root.next_poll:
+            if not root.polled or not root.present or now < root.next_poll:
                 continue
             started = self._clock()
             found = self._discover({root.path})
@@ -312,8 +314,8 @@ class Watch:
                 identity = identity if not root.is_folder or _has_entries(root.path) else None
             if identity is None:
                 root.missed += 1
-                if root.missed == 2 and root.identity is not None:  # an editor may be replacing a file just now
-                    root.identity = None
+                if root.missed == 2 and root.present:  # an editor may be replacing a file just now
+                    root.present = False
                     self._settling.forget(root.holds)
                     self._notes.append(
                         WatchNote(
@@ -323,11 +325,11 @@ class Watch:
                     self._observe()
                 continue
             root.missed = 0
-            if identity == root.identity:
+            if identity == root.identity and root.present:
                 continue
-            if root.identity is None:
+            if not root.present:
                 self._notes.append(WatchNote("root_back", f"{root.path} is back."))
-            root.identity = identity
+            root.identity, root.present = identity, True
             root.is_folder = os.path.isdir(root.path)  # noqa: PTH112
             self._begin(root)
             self._observed = frozenset()  # the same names may be other folders now
@@ -337,7 +339,7 @@ class Watch:
     # ------------------------------------------------------------ what has come to rest
 
     def _ready(self, now: float) -> frozenset[str]:
-        if any(root.identity is not None and root.missed for root in self._roots):
+        if any(root.present and root.missed for root in self._roots):
             return frozenset()  # a named folder may be going: nothing of it is taken for deleted
         return self._of_interest(self._settling.take(now, quiet=self._quiet, may=self._stands))
 
@@ -348,7 +350,7 @@ class Watch:
 
     def _stands(self, path: str) -> bool:
         root = next(root for root in self._roots if root.holds(path))
-        return root.identity is not None and _identity(root.path) == root.identity
+        return root.present and _identity(root.path) == root.identity
 
     def _of_interest(self, changed: Collection[str]) -> frozenset[str]:
         """Without what the rules leave out; folders that were not known are watched from now on."""
