@@ -147,7 +147,7 @@ class StoredChunk:
     media_type: str
     chunk: Chunk
     kv_key: str = ""  # name under which the model's state of this text may be kept; "" when it has none
-    also_in: tuple[str, ...] = ()  # other files with the same content
+    also_in: tuple[str, ...] = ()  # other files with the same content, twenty at most
 
 
 # ---------------------------------------------------------------- asking

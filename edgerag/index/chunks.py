@@ -24,12 +24,13 @@ from edgerag.types import Chunk, ParsedDocument, StoredChunk
 # SQLite's default limit is 32,766 parameters; smaller statements are prepared faster.
 _BATCH = 500
 
+# Of the files with the same content a chunk names twenty: there may be a hundred thousand.
 _SELECT = """
     SELECT c.id, c.document_id, d.path, d.title, d.media_type, c.ordinal, c.start, c."end", c.heading_path,
         c.page_first, c.page_last, c.line_first, c.line_last, c.token_count, c.context,
         c.kv_version, c.hidden,
         (SELECT json_group_array(path) FROM (SELECT CAST(o.path AS TEXT) AS path FROM documents o
-            WHERE o.content_sha256 = d.content_sha256 AND o.id <> d.id ORDER BY o.path))
+            WHERE o.content_sha256 = d.content_sha256 AND o.id <> d.id ORDER BY o.path LIMIT 20))
     FROM chunks c JOIN documents d ON d.id = c.document_id
 """
 

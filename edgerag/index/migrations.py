@@ -148,7 +148,7 @@ CREATE TABLE containers (
     mtime_ns INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX chunks_by_key ON chunks (embedding_key) WHERE state > 0;
-CREATE INDEX documents_by_content ON documents (content_sha256);
+CREATE INDEX documents_by_content ON documents (content_sha256, path);
 """
 
 # Whether some of a chunk cannot be seen in its file.

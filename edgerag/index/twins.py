@@ -64,8 +64,8 @@ def _twins(db: sqlite3.Connection, chunk_ids: Sequence[int]) -> list[tuple[int, 
         # The text put into the statement is question marks only.
         found += db.execute(
             "SELECT c.id, t.id, t.segment_id, t.segment_row, v.vector FROM chunks c"  # noqa: S608
-            " JOIN chunks t ON t.id = (SELECT max(k.id) FROM chunks k WHERE k.embedding_key = c.embedding_key"
-            " AND k.state > 0) LEFT JOIN vectors v ON v.chunk_id = t.id"
+            " JOIN chunks t ON t.id = (SELECT k.id FROM chunks k WHERE k.embedding_key = c.embedding_key"
+            " AND k.state > 0 ORDER BY k.id DESC LIMIT 1) LEFT JOIN vectors v ON v.chunk_id = t.id"
             f" WHERE c.state = 0 AND c.id IN ({marks})",
             ids,
         ).fetchall()

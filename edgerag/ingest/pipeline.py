@@ -13,7 +13,6 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
@@ -439,19 +438,24 @@ class _Run:
         seconds: float = 0.0,
     ) -> FileDone:
         """``document`` is what the library knows or what was read now, with its number of chunks."""
-        report = FileReport(path, outcome, reason, chunk_count, seconds=seconds, size_bytes=self._sizes.get(path, 0))
+        pages = characters = 0
         match document:
             case Document():
-                report = replace(
-                    report,
-                    chunk_count=document.chunk_count,
-                    page_count=document.page_count,
-                    character_count=document.character_count,
-                )
+                chunk_count, pages, characters = document.chunk_count, document.page_count, document.character_count
             case ParsedDocument():
-                report = replace(report, page_count=len(document.pages), character_count=len(document.text))
-        if document is not None:
-            report = replace(report, media_type=document.media_type, warnings=document.warnings)
+                pages, characters = len(document.pages), len(document.text)
+        report = FileReport(
+            path,
+            outcome,
+            reason,
+            chunk_count,
+            media_type="" if document is None else document.media_type,
+            page_count=pages,
+            character_count=characters,
+            size_bytes=self._sizes.get(path, 0),
+            seconds=seconds,
+            warnings=() if document is None else document.warnings,
+        )
         self._reports[path] = report
         self._progress.files_done += 1
         return FileDone(report)
