@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from edgerag.ingest.discover import Candidate, Discovery
-from edgerag.ingest.member_paths import lies_in, outer_path
+from edgerag.ingest.member_paths import outer_path
 from edgerag.types import Document
 
 if TYPE_CHECKING:
@@ -104,8 +104,3 @@ def is_gone(path: str) -> bool:
     except OSError:
         return False  # a folder above it cannot be entered
     return False
-
-
-def with_members(paths: Iterable[str], outer: str) -> list[str]:
-    """Those of ``paths`` that are the file or lie in it."""
-    return [path for path in paths if path == outer or lies_in(path, outer)]

@@ -23,8 +23,3 @@ def outer_path(path: str, is_file: Callable[[str], bool]) -> str:
             return path[:end]
         end = path.find(MARK, end + 1)
     return ""
-
-
-def lies_in(path: str, outer: str) -> bool:
-    """Whether ``path`` is a member of that file, at any depth."""
-    return path.startswith(outer + MARK)

@@ -24,7 +24,7 @@ from edgerag.ingest.ahead import ParseAhead, ToRead, WasRead
 from edgerag.ingest.chunk import chunk
 from edgerag.ingest.discover import Candidate, Discovery, discover
 from edgerag.ingest.ignore import Selection
-from edgerag.ingest.known import TRY_AGAIN, Known, is_gone, with_members
+from edgerag.ingest.known import TRY_AGAIN, Known, is_gone
 from edgerag.ingest.pace import Pace
 from edgerag.ingest.parse.ocr import find_recogniser
 from edgerag.ingest.parse.process import ParserProcess
@@ -116,7 +116,7 @@ class _Run:
         self._known = Known(self._library, discovery)
         gone = self._gone(discovery)
         self._move(discovery, gone)
-        yield from self._remove_gone(gone)
+        yield from self._remove_gone(list(gone))
         yield from self._remove_left_out(discovery)
         for unread in discovery.unread:
             yield self._report(unread.path, "failed" if unread.trouble else "skipped", unread.reason)
@@ -159,24 +159,24 @@ class _Run:
             unchanged = [path for path, report in self._reports.items() if report.outcome == "unchanged"]
             self._library.tag_documents([documents[path].id for path in unchanged if path in documents], self._tags)
 
-    def _gone(self, discovery: Discovery) -> list[str]:
+    def _gone(self, discovery: Discovery) -> dict[str, None]:
         """Paths that the library knows and that no longer exist; one that cannot be examined now is kept. What lies in
         an archive that is there is judged when that is read."""
         known = self._known
-        gone = []
+        gone: dict[str, None] = {}  # in order
         for path in (*known.documents, *known.failures, *known.containers):
             outer = known.outer(path) or path
             is_missing = outer not in known.present and discovery.covers(outer) and is_gone(outer)
             if is_missing and discovery.root_stands(outer):
-                gone.append(path)
-        return list(dict.fromkeys(gone))
+                gone[path] = None
+        return gone
 
-    def _move(self, discovery: Discovery, gone: list[str]) -> None:
+    def _move(self, discovery: Discovery, gone: dict[str, None]) -> None:
         """Gives documents whose file moved their new path; takes them out of ``gone``."""
         roots = {candidate.path: candidate.root for candidate in discovery.files}
         for new, old in self._known.moved(discovery.files, gone).items():
-            for path in with_members(gone, old):
-                gone.remove(path)
+            for path in (old, *self._known.members(old)):
+                gone.pop(path, None)
                 target = new + path.removeprefix(old)
                 if (document := self._known.documents.get(path)) is not None:
                     self._library.move_document(document.id, path=target, root=roots[new])
