@@ -17,6 +17,7 @@
     │   └── EngineUnavailable             llama.cpp is not installed or cannot run on this CPU
     ├── DocumentError                 1   one document could not be read; the others go on
     │   ├── DocumentUnsupported           a format nothing here reads
+    │   │   └── DocumentTooLarge              for the limit that is set
     │   ├── DocumentEmpty                 no text in it (an empty file)
     │   │   └── DocumentScanned               none but in pictures, or in fonts that do not say their letters
     │   ├── DocumentEncrypted             needs a password
@@ -116,6 +117,10 @@ class DocumentError(EdgeragError):
 
 
 class DocumentUnsupported(DocumentError):
+    pass
+
+
+class DocumentTooLarge(DocumentUnsupported):
     pass
 
 

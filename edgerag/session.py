@@ -23,6 +23,7 @@ from edgerag.errors import EmbedderMismatch, LibraryMissing, LibraryOutdated, Mo
 from edgerag.locations import Locations, is_there, user_path
 from edgerag.supplier import Supplier
 from edgerag.types import (
+    MEMBER_MARK,
     AskEvent,
     CancelCheck,
     Document,
@@ -639,4 +640,5 @@ def _matching(documents: Sequence[Document], name: str) -> list[Document]:
     if number is not None:
         return [document for document in documents if document.id == number]
     path = user_path(name)
-    return [d for d in documents if Path(d.path) == path or path in Path(d.path).parents]
+    inside = f"{path}{MEMBER_MARK}"
+    return [d for d in documents if Path(d.path) == path or path in Path(d.path).parents or d.path.startswith(inside)]

@@ -33,6 +33,10 @@ WhenTight = Literal["shrink", "refuse"]
 # ---------------------------------------------------------------- documents
 
 
+# Between an archive or a mail and what lies in it, in the path of a document.
+MEMBER_MARK = "!/"
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """One page, slide or row (see ``page_unit``): its number as a person knows it and the span of its text."""

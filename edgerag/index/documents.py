@@ -15,7 +15,7 @@ from typing import Any
 
 from edgerag.errors import LibraryDamaged, UsageError
 from edgerag.index.store import damaged_row, sql_text, stored_json
-from edgerag.types import Document, Heading, Page, ParsedDocument
+from edgerag.types import MEMBER_MARK, Document, Heading, Page, ParsedDocument
 
 # Characters in one part: unpacking one costs about 0.2 ms, and zlib gains little beyond its 32 KiB window.
 PART_CHARACTERS = 65_536
@@ -190,7 +190,12 @@ def move_document(db: sqlite3.Connection, document_id: int, *, path: str, root: 
 
 
 def delete_document(db: sqlite3.Connection, document_id: int) -> bool:
-    """Removes its row and text; its chunks must have been removed before. True if there was one."""
+    """Removes its row and text; its chunks must have been removed before. True if there was one. The archive or mail
+    that it is or lies in counts as not read to its end any more."""
+    row = db.execute("SELECT path FROM documents WHERE id = ?", (document_id,)).fetchone()
+    if row is not None:
+        parts = row[0].split(MEMBER_MARK)
+        delete_containers(db, [MEMBER_MARK.join(parts[:count]) for count in range(1, len(parts) + 1)])
     return db.execute("DELETE FROM documents WHERE id = ?", (document_id,)).rowcount == 1
 
 

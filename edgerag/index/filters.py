@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from edgerag.errors import UsageError
 from edgerag.index.store import damaged_row, sql_text
 from edgerag.index.tags import known_tags, normal_tag
-from edgerag.types import Filter
+from edgerag.types import MEMBER_MARK, Filter
 
 # Each path is a branch of one expression, whose depth SQLite bounds (1,000).
 _MOST_PATHS = 200
@@ -44,10 +44,14 @@ def matching(where: Filter) -> Matching:
     if where.paths:
         branches = []
         for path in where.paths:
-            # "0" is what follows "/": the range is everything below the folder, and the index on path serves it.
+            # "0" is what follows "/": the ranges are everything below the folder, or in the archive, and the index on
+            # path serves them.
             stem = path.rstrip("/")
-            branches.append("d.path = CAST(? AS TEXT) OR (d.path > CAST(? AS TEXT) AND d.path < CAST(? AS TEXT))")
-            parameters += [sql_text(path), sql_text(stem + "/"), sql_text(stem + "0")]
+            branches.append("d.path = CAST(? AS TEXT)")
+            parameters.append(sql_text(path))
+            for below in (stem + "/", stem + MEMBER_MARK):
+                branches.append("(d.path > CAST(? AS TEXT) AND d.path < CAST(? AS TEXT))")
+                parameters += [sql_text(below), sql_text(below[:-1] + "0")]
         conditions.append(f"({' OR '.join(branches)})")
     if where.tags:
         conditions.append(

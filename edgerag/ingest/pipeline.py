@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from edgerag.config import ChunkSettings, IngestSettings
-from edgerag.errors import DocumentEncrypted, DocumentScanned, LibraryDamaged
+from edgerag.errors import DocumentEncrypted, DocumentScanned, DocumentTooLarge, LibraryDamaged
 from edgerag.ingest.ahead import ParseAhead, ToRead, WasRead
 from edgerag.ingest.chunk import chunk
 from edgerag.ingest.discover import Candidate, Discovery, discover
@@ -105,6 +105,7 @@ class _Run:
         self._sizes: dict[str, int] = {}  # of the files that were found
         self._known: Known
         self._moved: dict[str, str] = {}  # new path to old path
+        self._beyond_limits: set[str] = set()  # files in which something was too large: a limit may be raised
         self._progress = Progress(files_total=0, clock=time.monotonic)
         self._told_at = float("-inf")
         self._notes: dict[str, None] = {}  # each once, in order
@@ -177,6 +178,8 @@ class _Run:
         for new, old in self._known.moved(discovery.files, gone).items():
             for path in (old, *self._known.members(old)):
                 gone.pop(path, None)
+                if path in self._known.failures:
+                    self._library.clear_failure(path)
                 target = new + path.removeprefix(old)
                 if (document := self._known.documents.get(path)) is not None:
                     self._library.move_document(document.id, path=target, root=roots[new])
@@ -355,7 +358,7 @@ class _Run:
             for member in members:
                 if member in self._known.failures:
                     self._library.clear_failure(member)
-            holds = isinstance(reply, Parsed) and bool(reply.members)
+            holds = isinstance(reply, Parsed) and bool(reply.members) and path not in self._beyond_limits
         if holds and not isinstance(reply, Failed):
             self._library.keep_container(path, size_bytes=reply.state.size_bytes, mtime_ns=reply.state.mtime_ns)
         elif path in self._known.containers:
@@ -387,6 +390,8 @@ class _Run:
         self, candidate: Candidate, path: str, failed: Failed, document: Document | None, *, seconds: float
     ) -> FileDone:
         reason = str(failed.error)
+        if isinstance(failed.error, DocumentTooLarge):
+            self._beyond_limits.add(candidate.path)
         closed = isinstance(failed.error, DocumentEncrypted | DocumentScanned)
         if document is not None and (failed.skipped or failed.lasting or closed):
             # The file no longer says what the library would quote from it.

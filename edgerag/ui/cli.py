@@ -39,7 +39,7 @@ def build_parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="TEXT",
-        help="opens protected files; may be given again, each is tried. EDGERAG_PASSWORD keeps it out of the history",
+        help="opens protected PDFs; may be given again, each is tried. EDGERAG_PASSWORD keeps it out of the history",
     )
     ingest.add_argument(
         "--ocr", choices=get_args(OcrMode), help="read pages without text (auto), none, or every page by Tesseract"

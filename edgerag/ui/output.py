@@ -11,8 +11,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from edgerag.errors import OutputRefused
-from edgerag.ingest.member_paths import MARK
-from edgerag.types import Answer, Document, Finding, Hit, LibraryStatus, Prefill, SegmentBlocks, Source, page_unit
+from edgerag.types import (
+    MEMBER_MARK,
+    Answer,
+    Document,
+    Finding,
+    Hit,
+    LibraryStatus,
+    Prefill,
+    SegmentBlocks,
+    Source,
+    page_unit,
+)
 from edgerag.ui.place import count_of_pages, full_place, headings_below, short_path
 from edgerag.ui.plain import one_line, plain
 
@@ -146,7 +156,7 @@ def _state(document: Document) -> str:
 
 def _text_share(document: Document) -> float | None:
     """Characters of text per byte; None for a member, whose bytes are those of the file around it."""
-    if MARK in document.path or not document.size_bytes:
+    if MEMBER_MARK in document.path or not document.size_bytes:
         return None
     return document.character_count / document.size_bytes
 

@@ -15,9 +15,11 @@ from fakes import HashingEmbedder
 from flow.test_ingest import Bench
 from unit.ingest import craft
 
+from edgerag.config import IngestSettings
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.library import open_library
 from edgerag.index.segments import SealSettings
+from edgerag.types import Filter
 
 
 def long_text(subject: str) -> str:
@@ -119,6 +121,35 @@ class TestArchives:
         ) == ["one.txt"]
         assert bench.found("walruses") == []
 
+    @pytest.mark.parametrize("removed", ["box.zip!/one.txt", "box.zip!/in.zip!/deep.txt"])
+    def test_what_was_removed_from_the_library_comes_back(self, bench: Bench, removed: str) -> None:
+        inner = packed({"deep.txt": "The lynx hunts."})
+        bench.write("box.zip", packed({"one.txt": "The badger digs.", "in.zip": inner}))
+        bench.run()
+        document = bench.library.document_by_path(str(bench.folder / removed))
+        assert document is not None
+        bench.library.remove_documents([document.id])
+        outcomes = bench.outcomes(bench.run())
+        assert outcomes[removed] == "ingested"
+        assert "removed" not in outcomes.values()
+        assert set(bench.outcomes(bench.run()).values()) == {"unchanged"}
+
+    def test_a_limit_that_is_raised_lets_in_what_was_too_large(self, bench: Bench) -> None:
+        bench.write("box.zip", packed({"big.txt": long_text("badger"), "small.txt": "The otter swims."}))
+        small = IngestSettings(max_file_size=350)
+        assert bench.outcomes(bench.run(settings=small))["box.zip!/big.txt"] == "skipped"
+        assert bench.outcomes(bench.run(settings=small))["box.zip!/big.txt"] == "skipped"
+        assert bench.outcomes(bench.run())["box.zip!/big.txt"] == "ingested"
+        assert set(bench.outcomes(bench.run()).values()) == {"unchanged"}
+
+    def test_an_archive_is_a_place_to_search_in(self, bench: Bench) -> None:
+        bench.write("box.zip", packed({"one.txt": "The badger digs."}))
+        bench.write("box.zip.txt", "The badger sleeps.")
+        bench.run()
+        where = Filter(paths=(str(bench.folder / "box.zip"),))
+        hits = bench.library.search_keywords("badger", limit=5, where=where)
+        assert [Path(chunk.path).name for chunk in bench.library.chunks([hit.chunk_id for hit in hits])] == ["one.txt"]
+
     def test_a_run_that_was_stopped_inside_an_archive_goes_on_there(self, bench: Bench) -> None:
         bench.write("box.zip", packed({f"{n}.txt": long_text(f"thing {n}") for n in range(9)}))
         stored = 0
@@ -208,6 +239,13 @@ class TestMoved:
         }
         assert bench.embedder.embedded == []
         assert set(bench.outcomes(bench.run()).values()) == {"unchanged"}
+
+    def test_a_failure_in_a_moved_archive_is_told_once(self, bench: Bench) -> None:
+        path = bench.write("box.zip", packed({"one.txt": long_text("badger"), "bad.docx": b"PK\x03\x04 no more"}))
+        bench.run()
+        path.rename(bench.folder / "crate.zip")
+        bench.run()
+        assert [Path(failure.path).parent.name for failure in bench.library.failures()] == ["crate.zip!"]
 
     def test_another_file_of_the_same_size_and_time_is_not_taken_for_it(self, bench: Bench) -> None:
         path = bench.write("a.txt", "The badger digs.")

@@ -26,6 +26,7 @@ _ESCAPE = re.compile(
 _NAMES = ("name", "title", "label", "id", "key")
 _WIDTH = 100  # of a line that is laid out
 _DEEPEST_INDENT = 40
+_MOST_GROWTH = 4  # by line ends and indentation
 
 
 @dataclass(slots=True)
@@ -129,8 +130,17 @@ def _value(piece: str) -> str:
 
 
 def laid_out(text: str) -> str:
-    """The same JSON over many lines, indented; small arrays and objects stay on one."""
-    return "".join(_layout(text)).strip("\n")
+    """The same JSON over many lines, indented; small arrays and objects stay on one.
+
+    "" when that would be several times as long: so much nesting says nothing."""
+    most = _MOST_GROWTH * len(text)
+    pieces: list[str] = []
+    for piece in _layout(text):
+        most -= len(piece)
+        if most < 0:
+            return ""
+        pieces.append(piece)
+    return "".join(pieces).strip("\n")
 
 
 def _layout(text: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TypeVar
 
-from edgerag.errors import DocumentDamaged, DocumentUnsupported
+from edgerag.errors import DocumentDamaged, DocumentTooLarge, DocumentUnsupported
 from edgerag.ingest.parse.source import clean_title
 
 # Real archives of documents stay far below; each member costs a request.
@@ -80,9 +80,9 @@ def too_many(count: int, what: str) -> DocumentUnsupported:
     )
 
 
-def too_large(limit: int) -> DocumentUnsupported:
-    return DocumentUnsupported(
-        f"Unpacked it is larger than the limit of {limit / 1e6:.1f} MB.",
+def too_large(limit: int) -> DocumentTooLarge:
+    return DocumentTooLarge(
+        f"Unpacked it is larger than the limit of {limit:,} bytes.",
         remedy="Raise ingest.max_file_size to read it.",
     )
 

@@ -20,6 +20,7 @@ from edgerag.errors import (
     DocumentEncrypted,
     DocumentError,
     DocumentScanned,
+    DocumentTooLarge,
     DocumentUnsupported,
     ParserDied,
 )
@@ -261,9 +262,9 @@ def _gave_up(what: str, error: Exception) -> ParserDied:
     return ParserDied(f"{what}: {type(error).__name__}: {str(error)[:200]}".rstrip(": ") + ".")
 
 
-def too_large(size_bytes: int, max_bytes: int) -> DocumentUnsupported:
-    return DocumentUnsupported(
-        f"It is larger than the limit ({size_bytes / 1e6:.1f} MB, the limit is {max_bytes / 1e6:.1f} MB).",
+def too_large(size_bytes: int, max_bytes: int) -> DocumentTooLarge:
+    return DocumentTooLarge(
+        f"It is larger than the limit ({size_bytes:,} bytes, the limit is {max_bytes:,}).",
         remedy="Raise ingest.max_file_size to read it.",
     )
 

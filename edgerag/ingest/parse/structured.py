@@ -86,8 +86,8 @@ def _xml(source: Source) -> ParsedDocument:
         )
     if survey.is_prose(len(text)):
         return xml_prose.read(document, survey)
-    if _endless(text):
-        text = xml_text.laid_out(text)
+    if _endless(text) and (laid_out := xml_text.laid_out(text)):
+        text = laid_out
         survey = xml_text.survey(text)
         document = replace(document, text=text, warnings=(*warnings, _LAID_OUT))
     return replace(document, headings=outline.headings(survey.parts))

@@ -38,6 +38,7 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _DEEPEST_INDENT = 40
+_MOST_GROWTH = 4  # by line ends and indentation
 
 
 @dataclass(slots=True)
@@ -226,8 +227,17 @@ def _name_single(parts: list[Named]) -> None:
 
 
 def laid_out(text: str) -> str:
-    """The same XML, which must be well-formed, with an element on each line, indented."""
-    return "".join(_layout(text)).strip("\n")
+    """The same XML, which must be well-formed, with an element on each line, indented.
+
+    "" when that would be several times as long: so much nesting says nothing."""
+    most = _MOST_GROWTH * len(text)
+    pieces: list[str] = []
+    for piece in _layout(text):
+        most -= len(piece)
+        if most < 0:
+            return ""
+        pieces.append(piece)
+    return "".join(pieces).strip("\n")
 
 
 def _layout(text: str) -> Iterator[str]:

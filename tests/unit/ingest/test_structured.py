@@ -268,3 +268,10 @@ def test_any_text_is_read(name: str, make: Callable[[str], str], text: str) -> N
     source = Source(("x" + make(text)).encode(), name)
     parsed = parse(source)
     assert all(0 <= heading.start < len(parsed.text) and heading.title for heading in parsed.headings)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("a.json", "[" * 50_000 + "]" * 50_000), ("a.xml", "<a>" * 9000 + "</a>" * 9000)]
+)
+def test_a_file_that_is_nothing_but_nesting_does_not_grow(name: str, text: str) -> None:
+    assert len(parse(Source(text.encode(), name)).text) <= 5 * len(text)
