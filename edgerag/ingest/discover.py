@@ -8,6 +8,7 @@ a link that the user names is followed. What the rules of ignore.py leave out is
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -255,7 +256,7 @@ def _walk(start: str, above: Scope | None, scope: Scope, found: _Found) -> None:
                     continue
                 status = entry.stat(follow_symlinks=False)
             except OSError as error:
-                if error.errno is not None and os.path.lexists(path):
+                if error.errno is not None and error.errno != errno.ENOENT:
                     found.refuse(path, f"It cannot be examined: {os.strerror(error.errno)}.", trouble=True)
                 continue  # otherwise it was deleted between listing and looking
             if stat.S_ISDIR(status.st_mode):

@@ -49,6 +49,18 @@ def test_hidden_files_and_folders_are_left_out_unless_named(tmp_path: Path) -> N
     assert names(look(tmp_path / ".git"), tmp_path) == [".git/config"]
 
 
+def test_a_path_too_long_for_the_system_is_named(tmp_path: Path) -> None:
+    name, folders = "d" * 200, [os.open(tmp_path, os.O_RDONLY)]
+    for _ in range(22):
+        os.mkdir(name, dir_fd=folders[-1])
+        folders.append(os.open(name, os.O_RDONLY, dir_fd=folders[-1]))
+    for folder in folders:
+        os.close(folder)
+    (unread,) = look(tmp_path).unread
+    assert unread.trouble
+    assert "name too long" in unread.reason
+
+
 def test_links_that_leave_the_folder_are_not_followed(tmp_path: Path) -> None:
     make(tmp_path, "in/a.txt", "out/b.txt")
     (tmp_path / "in" / "folder").symlink_to(tmp_path / "out")
