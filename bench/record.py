@@ -47,7 +47,8 @@ def record(
         "name": name,
         "commit": measured,
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
-        "command": ["python", *sys.argv],
+        # Of a path outside the checkout its name says enough.
+        "command": ["python", *(Path(word).name if Path(word).is_absolute() else word for word in sys.argv)],
         "machine": machine_facts(),
         "parameters": dict(parameters or {}),
         "figures": dict(figures),
