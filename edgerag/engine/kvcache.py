@@ -29,6 +29,7 @@ from typing import Literal
 import numpy as np
 
 from edgerag.engine.llama import Context, Run
+from edgerag.engine.llama.context import Outputs
 from edgerag.engine.states.key import StateKey
 from edgerag.engine.states.store import Moment, State, StateStore
 from edgerag.errors import Cancelled, ModelError
@@ -265,7 +266,7 @@ class PromptCache:
             for run in batch:
                 self._context.share(_PROMPT, run.sequence, 0, run.position)
             count = sum(len(run.tokens) for run in batch)
-            if cancelled() or not self._decode_runs(batch):
+            if cancelled() or not self._decode_runs(batch, outputs="none"):
                 raise Cancelled(_CANCELLED)
             for run in batch:
                 end = run.position + len(run.tokens)
@@ -296,7 +297,7 @@ class PromptCache:
             piece = wanted[start : start + self._context.batch_tokens]
             position = common + start
             padding = self._padding(len(piece), position, exact=True)
-            if cancelled() or not self._decode_runs([Run(piece, position, _SCRATCH)], padding=padding):
+            if cancelled() or not self._decode_runs([Run(piece, position, _SCRATCH)], outputs="none", padding=padding):
                 self._context.forget(_SCRATCH)
                 raise Cancelled(_CANCELLED)
             if padding:
@@ -393,7 +394,7 @@ class PromptCache:
         is known. After an error nothing is held."""
         position = len(self._tokens)
         runs = [Run(tokens, position, _PROMPT)]
-        finished = self._decode_runs(runs, outputs_all=outputs_all, padding=padding)
+        finished = self._decode_runs(runs, outputs="all" if outputs_all else "last", padding=padding)
         if padding:
             self._context.trim(position + len(tokens))
         if finished:
@@ -406,9 +407,9 @@ class PromptCache:
             self._tokens += tokens[: held - position]
         return False
 
-    def _decode_runs(self, runs: Sequence[Run], *, outputs_all: bool = False, padding: int = 0) -> bool:
+    def _decode_runs(self, runs: Sequence[Run], *, outputs: Outputs, padding: int = 0) -> bool:
         try:
-            return self._context.decode_runs(runs, outputs="all" if outputs_all else "last", padding_tokens=padding)
+            return self._context.decode_runs(runs, outputs=outputs, padding_tokens=padding)
         except BaseException:
             self.forget()
             raise

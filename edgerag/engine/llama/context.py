@@ -33,6 +33,10 @@ _CACHE_TYPES: dict[CacheType, int] = {
 }
 
 
+# Which tokens of a batch give logits.
+Outputs = Literal["none", "last", "all"]
+
+
 @dataclass(frozen=True, slots=True)
 class ContextSettings:
     """How a context is made. ``batch_tokens`` is the most that one call of ``decode`` takes."""
@@ -155,16 +159,14 @@ class Context:
         the logits of the last. False when it was aborted; the cache is then as :meth:`held` says."""
         return self.decode_runs([Run(tokens, position)])
 
-    def decode_runs(
-        self, runs: Sequence[Run], *, outputs: Literal["last", "all"] = "last", padding_tokens: int = 0
-    ) -> bool:
+    def decode_runs(self, runs: Sequence[Run], *, outputs: Outputs = "last", padding_tokens: int = 0) -> bool:
         """Several runs at once (at most ``batch_tokens`` together), each behind what its sequence holds and in sight
-        of that alone; the logits of the last token, or of all. False when it was aborted.
+        of that alone; the logits of the last token, of all, or of none. False when it was aborted.
 
         ``padding_tokens``: so many more, of no meaning, are computed behind the last run; they stay in the cache until
         they are trimmed.
         """
-        count = self._buffers.fill(runs, outputs_all=outputs == "all", padding=padding_tokens)
+        count = self._buffers.fill(runs, outputs=outputs, padding=padding_tokens)
         with self._on_own_processors():
             code = int(self._api.llama_decode(self.handle, self._buffers.batch))
         if code == 2:
@@ -264,7 +266,7 @@ class Context:
 
     def embed(self, tokens: Sequence[int]) -> Vectors:
         """The pooled vector of one text, as the model gives it (not of unit length)."""
-        self._buffers.fill([Run(tokens, 0)], outputs_all=True)
+        self._buffers.fill([Run(tokens, 0)], outputs="all")
         run = self._api.llama_decode if self._memory else self._api.llama_encode
         if self._memory:
             self.clear()
@@ -303,7 +305,7 @@ class _Batch:
             kind = dict(api.llama_batch._fields_)[name]
             setattr(self.batch, name, ctypes.cast(array.ctypes.data, kind))
 
-    def fill(self, runs: Sequence[Run], *, outputs_all: bool, padding: int = 0) -> int:
+    def fill(self, runs: Sequence[Run], *, outputs: Outputs, padding: int = 0) -> int:
         """Gives how many tokens the runs have. Raises ValueError when the batch is empty or too large."""
         count = sum(len(run.tokens) for run in runs)
         if not 0 < count <= self._size - padding:
@@ -314,8 +316,8 @@ class _Batch:
             self._tokens[start:end] = run.tokens
             self._positions[start:end] = np.arange(run.position, run.position + end - start)
             self._sequences[start:end] = run.sequence
-        self._outputs[:count] = outputs_all
-        self._outputs[count - 1] = 1
+        self._outputs[:count] = outputs == "all"
+        self._outputs[count - 1] = outputs != "none"
         if padding:
             padded = slice(count, count + padding)
             self._tokens[padded] = self._tokens[count - 1]

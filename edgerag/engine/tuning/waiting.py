@@ -20,8 +20,8 @@ from typing import Any
 from edgerag.engine.tuning.apply import Processors, context_settings, pinned_cpus
 from edgerag.engine.tuning.budget import Budget
 from edgerag.engine.tuning.child import run_child
-from edgerag.engine.tuning.choice import WAIT_NAMES, Choice, wait_environment
-from edgerag.engine.tuning.paired import Round, Speed, answer_seconds
+from edgerag.engine.tuning.choice import Choice, wait_environment
+from edgerag.engine.tuning.paired import Round, Speed
 from edgerag.types import ModelFile
 
 _CONTEXT_TOKENS = 256
@@ -32,15 +32,15 @@ _LONGEST_PROMPTS_S = 1.5
 _LONGEST_S = 1.0  # spinning beside a busy neighbour may take a second per token
 # A program of the user's: it ends by itself, should nobody be left to end it.
 _NEIGHBOUR = "import time\nend = time.monotonic() + 10\nwhile time.monotonic() < end: pass"
-# With a neighbour spinning may lose so much, in return for what it wins alone.
-_LEAST_WITH_NEIGHBOUR = 0.9
+# Somebody who waits for an answer has the machine to himself three times out of four.
+_ALONE_SHARE = 0.75
 
 
 def rounds(
     model: ModelFile, cpus: Processors, standing: Choice, candidate: Choice, *, answer_tokens: int, budget: Budget
 ) -> Iterator[Round]:
-    """Short prompts and decoding; where the one that spins longer loses too much to a neighbour, its speed beside that
-    counts."""
+    """Short prompts and decoding, alone and beside a neighbour, as a geometric mean: what wins by a quarter and loses
+    by ten times is not taken."""
     while True:
         found = {}
         for choice in (standing, candidate):
@@ -54,14 +54,13 @@ def rounds(
             }
             environment = {"OMP_WAIT_POLICY": "passive", **wait_environment(choice.wait_policy)}
             found[choice] = run_child("waiting", task, budget=budget, environment=environment)
-        before, after = found[standing], found[candidate]
-        order = tuple(WAIT_NAMES)
-        longer, shorter = before, after
-        if order.index(candidate.wait_policy) > order.index(standing.wait_policy):
-            longer, shorter = after, before
-        lost = answer_seconds(Speed(*shorter["busy"])) / answer_seconds(Speed(*longer["busy"]))
-        measure = "quiet" if lost >= _LEAST_WITH_NEIGHBOUR else "busy"
-        yield Round(Speed(*before[measure]), Speed(*after[measure]))
+        yield Round(_mean(found[standing]), _mean(found[candidate]))
+
+
+def _mean(speeds: dict[str, Any]) -> Speed:
+    """Of the speeds of prompt and answer that the child measured."""
+    pairs = zip(speeds["quiet"], speeds["busy"], strict=True)
+    return Speed(*(quiet**_ALONE_SHARE * busy ** (1 - _ALONE_SHARE) for quiet, busy in pairs))
 
 
 def work(task: dict[str, Any]) -> dict[str, Any]:
