@@ -16,7 +16,14 @@ from pathlib import Path
 import pytest
 from unit.ingest import craft
 
-from edgerag.errors import DocumentDamaged, DocumentEncrypted, DocumentError, DocumentUnsupported, ParserDied
+from edgerag.errors import (
+    DocumentDamaged,
+    DocumentEncrypted,
+    DocumentError,
+    DocumentTooLarge,
+    DocumentUnsupported,
+    ParserDied,
+)
 from edgerag.ingest.parse import wire
 from edgerag.ingest.parse.process import ParserProcess
 from edgerag.ingest.parse.source import Recognised
@@ -130,7 +137,7 @@ def test_a_file_over_the_size_limit_is_not_read(tmp_path: Path) -> None:
     parser = process()
     reply = parser.read(str(tmp_path / "large.txt"))
     parser.close()
-    assert "larger than the limit (60.0 MB, the limit is 50.0 MB)" in reason(reply, DocumentUnsupported)
+    assert "larger than the limit (60,000,000 bytes, the limit is 50,000,000)" in reason(reply, DocumentTooLarge)
     assert isinstance(reply, Failed) and reply.skipped
 
 

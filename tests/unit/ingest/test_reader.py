@@ -8,7 +8,7 @@ import pytest
 from unit.ingest.craft import archive
 from unit.ingest.mail_craft import HEAD, PLAIN, attachment, parts
 
-from edgerag.errors import DocumentDamaged, DocumentError, DocumentUnsupported, ParserDied
+from edgerag.errors import DocumentDamaged, DocumentError, DocumentTooLarge, DocumentUnsupported, ParserDied
 from edgerag.ingest.parse import reader as module
 from edgerag.ingest.parse.reader import Reader
 from edgerag.ingest.parse.sniff import Format
@@ -148,7 +148,7 @@ def test_a_member_beyond_the_limit_is_skipped_and_the_others_are_read(tmp_path: 
     path = tmp_path / "a.zip"
     path.write_bytes(archive({"large.txt": b"words " * 10_000, "small.txt": b"small"}))
     reader = Reader()
-    reply = failed(ask(reader, path, "large.txt", max_bytes=5_000), DocumentUnsupported)
+    reply = failed(ask(reader, path, "large.txt", max_bytes=5_000), DocumentTooLarge)
     assert reply.skipped and "ingest.max_file_size" in reply.error.remedy
     assert text(ask(reader, path, "small.txt", max_bytes=5_000)) == "small"
 
