@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from edgerag.ingest.parse.outline import DEEPEST, Named
+from edgerag.ingest.parse.outline import DEEPEST, Named, joined
 
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
 _TOKEN = re.compile(rf"{_STRING}|[{{}}\[\],:]", re.DOTALL)
@@ -133,14 +133,7 @@ def laid_out(text: str) -> str:
     """The same JSON over many lines, indented; small arrays and objects stay on one.
 
     "" when that would be several times as long: so much nesting says nothing."""
-    most = _MOST_GROWTH * len(text)
-    pieces: list[str] = []
-    for piece in _layout(text):
-        most -= len(piece)
-        if most < 0:
-            return ""
-        pieces.append(piece)
-    return "".join(pieces).strip("\n")
+    return joined(_layout(text), most=_MOST_GROWTH * len(text)).strip("\n")
 
 
 def _layout(text: str) -> Iterator[str]:

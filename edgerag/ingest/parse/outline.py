@@ -54,3 +54,14 @@ def headings(found: Iterable[Named]) -> tuple[Heading, ...]:
         if len(kept) > _MOST_HEADINGS:
             kept = [part for part in kept if part.level < deepest]
     return tuple(Heading(part.level, clean_title(part.title)[:_LONGEST_TITLE].rstrip(), part.start) for part in kept)
+
+
+def joined(pieces: Iterable[str], *, most: int) -> str:
+    """The pieces as one text; "" when it would have more than so many characters."""
+    taken: list[str] = []
+    for piece in pieces:
+        most -= len(piece)
+        if most < 0:
+            return ""
+        taken.append(piece)
+    return "".join(taken)

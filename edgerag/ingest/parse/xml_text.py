@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
-from edgerag.ingest.parse.outline import DEEPEST, Named
+from edgerag.ingest.parse.outline import DEEPEST, Named, joined
 
 _DECLARED = re.compile(rb"<\?xml[^>]{0,100}?encoding\s*=\s*[\"']([\w.-]{1,40})[\"']")
 _DECLARATION_SEARCHED = 200
@@ -230,14 +230,7 @@ def laid_out(text: str) -> str:
     """The same XML, which must be well-formed, with an element on each line, indented.
 
     "" when that would be several times as long: so much nesting says nothing."""
-    most = _MOST_GROWTH * len(text)
-    pieces: list[str] = []
-    for piece in _layout(text):
-        most -= len(piece)
-        if most < 0:
-            return ""
-        pieces.append(piece)
-    return "".join(pieces).strip("\n")
+    return joined(_layout(text), most=_MOST_GROWTH * len(text)).strip("\n")
 
 
 def _layout(text: str) -> Iterator[str]:
