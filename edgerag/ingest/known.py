@@ -73,7 +73,7 @@ class Known:
                 old[stat].append(path)
         new: dict[Stat, list[str]] = defaultdict(list)
         for candidate in candidates:
-            if candidate.path not in self.documents and candidate.path not in self.containers:
+            if candidate.path not in self.documents and not self.is_container(candidate.path):
                 new[candidate.size_bytes, candidate.mtime_ns].append(candidate.path)
         pairs: dict[str, str] = {}
         for stat, paths in old.items():

@@ -240,6 +240,19 @@ class TestMoved:
         assert bench.embedder.embedded == []
         assert set(bench.outcomes(bench.run()).values()) == {"unchanged"}
 
+    def test_an_archive_moved_over_one_that_was_partly_removed(self, bench: Bench) -> None:
+        old = bench.write("box.zip", packed({"one.txt": long_text("badger")}))
+        bench.write("crate.zip", packed({"one.txt": long_text("otter"), "two.txt": "The lynx hunts."}))
+        bench.run()
+        removed = bench.library.document_by_path(str(bench.folder / "crate.zip!/two.txt"))
+        assert removed is not None
+        bench.library.remove_documents([removed.id])
+        old.replace(bench.folder / "crate.zip")
+        bench.run()
+        assert [Path(document.path).parent.name for document in bench.library.documents()] == ["crate.zip!"]
+        assert bench.found("badger") == ["one.txt"]
+        assert bench.found("otter") == []
+
     def test_a_failure_in_a_moved_archive_is_told_once(self, bench: Bench) -> None:
         path = bench.write("box.zip", packed({"one.txt": long_text("badger"), "bad.docx": b"PK\x03\x04 no more"}))
         bench.run()
