@@ -1,5 +1,6 @@
 # make demo    from a fresh clone to a cited answer
 # make test    all tests, with the real small models
+# make test-torch   the tests of the torch embedder, in a .venv-torch of their own
 # make faults  the writer stopped at every system call in every way, and a power loss after each: most of an hour
 # make fuzz    20,000 damaged segment files through the kernel under sanitizers; some ten minutes
 # make check   format, lint, strict types, import contracts, and all tests
@@ -11,7 +12,10 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 BIN := .venv/bin
 QUESTION ?= Which torque do the lid screws of the pump need?
 
-.PHONY: demo prepare prepare-dev test lint check format bench bench-index faults fuzz clean
+# Tests of one file run in one process; four at once, each with its models, are as many as a laptop has room for.
+WORKERS ?= $(shell nproc 2>/dev/null | awk '{print ($$1 < 4) ? $$1 : 4}')
+
+.PHONY: demo prepare prepare-dev test test-torch lint check format bench bench-index faults fuzz clean
 
 demo: prepare
 	@$(BIN)/edgerag --library demo ingest examples/docs
@@ -31,7 +35,13 @@ prepare-dev:
 	@$(PYTHON) tools/prepare.py --dev
 
 test: prepare-dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+TORCH_TESTS := tests/unit/engine/test_embed_torch.py tests/unit/measure/test_bench_ingest.py tests/flow/test_bulk_ingest.py
+
+test-torch: prepare-dev
+	@$(PYTHON) tools/prepare_torch.py
+	.venv-torch/bin/python -m pytest $(TORCH_TESTS)
 
 lint: prepare-dev
 	$(BIN)/ruff format --check .
@@ -62,4 +72,4 @@ fuzz: prepare-dev
 	$(BIN)/python tests/fuzz/campaign.py
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-torch .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

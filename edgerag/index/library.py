@@ -36,6 +36,7 @@ from edgerag.index.segments import (
     make_folders,
 )
 from edgerag.index.store import Store, translated
+from edgerag.index.vectors import vectors_of
 from edgerag.machine.disk import sync_folder
 from edgerag.types import (
     CancelCheck,
@@ -343,6 +344,13 @@ class Library:
         Raises LibraryDamaged for a segment that cannot be read.
         """
         return twins.known_vectors(self._store, self._segments, chunk_ids, dimension=self._identity.dimension)
+
+    def vectors_of(self, chunk_ids: Sequence[int]) -> dict[int, Vectors]:
+        """By chunk, its vector, (dim,) of unit length; chunks without one are left out.
+
+        Raises LibraryDamaged for a segment that cannot be read.
+        """
+        return vectors_of(self._store, self._segments, chunk_ids, dimension=self._identity.dimension)
 
     def seal_is_due(self) -> bool:
         """Whether so many vectors are unsealed that comparing them one by one would soon be felt."""
