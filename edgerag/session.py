@@ -35,6 +35,7 @@ from edgerag.types import (
     IngestDone,
     IngestEvent,
     KvChanges,
+    LeftOut,
     LibraryStatus,
     MergeProgress,
     MergeReport,
@@ -310,6 +311,14 @@ class Session:
         try:
             with self._browsing.use() as library:
                 return library.failures()
+        except LibraryMissing:
+            return []
+
+    def left_out(self) -> list[LeftOut]:
+        """What was found and not read; nothing when there is no library yet."""
+        try:
+            with self._browsing.use() as library:
+                return library.left_out()
         except LibraryMissing:
             return []
 

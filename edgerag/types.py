@@ -138,6 +138,21 @@ class Document:
     warnings: tuple[str, ...]
     tags: tuple[str, ...] = ()  # in alphabetical order
     character_count: int = 0  # of its text
+    content_bytes: int = 0  # of the file, or of the member of an archive or a mail, itself; 0 where not known
+    seconds: float = 0.0  # that parsing and chunking it took
+
+    @property
+    def text_share(self) -> float | None:
+        """Characters of text per byte of what it was read from; None where that says nothing."""
+        return text_share(self.character_count, self.content_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A file or folder that was found and not read, and why."""
+
+    path: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,14 +438,19 @@ class FileReport:
     media_type: str = ""
     page_count: int = 0
     character_count: int = 0  # of the text
-    size_bytes: int = 0  # of the file; of a member 0
+    size_bytes: int = 0  # of the file, or of the member itself; 0 where not known
     seconds: float = 0.0  # spent on parsing, chunking and storing it; embedding goes over all files together
     warnings: tuple[str, ...] = ()
 
     @property
     def text_share(self) -> float | None:
         """Characters of text per byte of the file; None where that says nothing."""
-        return self.character_count / self.size_bytes if self.character_count and self.size_bytes else None
+        return text_share(self.character_count, self.size_bytes)
+
+
+def text_share(character_count: int, size_bytes: int) -> float | None:
+    """Characters per byte; None without either."""
+    return character_count / size_bytes if character_count and size_bytes else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ _COLUMNS = """
         (SELECT count(*) FROM chunks c WHERE c.document_id = d.id AND c.state = 0),
         d.warnings,
         (SELECT json_group_array(tag) FROM (SELECT tag FROM document_tags WHERE document_id = d.id ORDER BY tag)),
-        d.text_length
+        d.text_length, d.content_bytes, d.seconds
     FROM documents d
 """
 
@@ -51,6 +51,8 @@ class FileFacts:
     content_sha256: str
     size_bytes: int
     mtime_ns: int
+    content_bytes: int = 0
+    seconds: float = 0.0
 
 
 def all_documents(db: sqlite3.Connection) -> list[Document]:
@@ -77,8 +79,8 @@ def document_by_path(db: sqlite3.Connection, path: str) -> Document | None:
 
 
 def _document(row: tuple[Any, ...]) -> Document:
-    *facts, warnings, tags, characters = row
-    facts += [tuple(stored_json(warnings, list)), tuple(stored_json(tags, list)), characters]
+    *facts, warnings, tags, characters, content_bytes, seconds = row
+    facts += [tuple(stored_json(warnings, list)), tuple(stored_json(tags, list)), characters, content_bytes, seconds]
     return Document(*facts)
 
 
@@ -95,13 +97,15 @@ def write_document(db: sqlite3.Connection, parsed: ParsedDocument, facts: FileFa
         json.dumps([(page.number, page.start, page.end) for page in parsed.pages]),
         json.dumps([(heading.level, heading.title, heading.start) for heading in parsed.headings]),
         json.dumps(parsed.warnings),
+        facts.content_bytes,
+        facts.seconds,
     )
     row = db.execute("SELECT id FROM documents WHERE path = CAST(? AS TEXT)", (sql_text(facts.path),)).fetchone()
     if row is None:
         cursor = db.execute(
             "INSERT INTO documents (path, root, title, media_type, content_sha256, size_bytes, mtime_ns,"
-            " text_length, pages, headings, warnings)"
-            " VALUES (CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?, ?, ?, ?, ?, ?)",
+            " text_length, pages, headings, warnings, content_bytes, seconds)"
+            " VALUES (CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (sql_text(facts.path), *values),
         )
         document_id = int(cursor.lastrowid or 0)
@@ -109,7 +113,8 @@ def write_document(db: sqlite3.Connection, parsed: ParsedDocument, facts: FileFa
         document_id = int(row[0])
         db.execute(
             "UPDATE documents SET root = CAST(? AS TEXT), title = CAST(? AS TEXT), media_type = ?, content_sha256 = ?,"
-            " size_bytes = ?, mtime_ns = ?, text_length = ?, pages = ?, headings = ?, warnings = ? WHERE id = ?",
+            " size_bytes = ?, mtime_ns = ?, text_length = ?, pages = ?, headings = ?, warnings = ?,"
+            " content_bytes = ?, seconds = ? WHERE id = ?",
             (*values, document_id),
         )
         db.execute("DELETE FROM document_texts WHERE document_id = ?", (document_id,))

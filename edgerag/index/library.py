@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from edgerag.errors import LibraryMissing, UsageError
 from edgerag.index import analyze, catalogue, documents, filters, health, keywords, kv_keys, nearest, twins
 from edgerag.index import chunks as chunk_rows
+from edgerag.index import left_out as left_out_rows
 from edgerag.index import tags as document_tags
 from edgerag.index.construction import Workshop
 from edgerag.index.documents import Failure, FileFacts
@@ -47,6 +48,7 @@ from edgerag.types import (
     Finding,
     KvChanges,
     KvSink,
+    LeftOut,
     LegHit,
     LibraryStatus,
     MergeProgress,
@@ -205,13 +207,15 @@ class Library:
         size_bytes: int,
         mtime_ns: int,
         tags: Sequence[str] = (),
+        content_bytes: int = 0,
+        seconds: float = 0.0,
     ) -> int:
         """Stores a document in one transaction, replacing the one of that path; returns its id.
 
         Chunks whose embedding text is unchanged keep id and vector. The text is found by keyword at
         once. ``tags`` are added to those that it has. A failure recorded for the path is forgotten.
         """
-        facts = FileFacts(path, root, content_sha256, size_bytes, mtime_ns)
+        facts = FileFacts(path, root, content_sha256, size_bytes, mtime_ns, content_bytes, seconds)
         with self._kv_news.writing() as db:
             before = kv_keys.earlier(db, path)
             document_id = documents.write_document(db, parsed, facts)
@@ -296,6 +300,19 @@ class Library:
     def clear_failure(self, path: str) -> None:
         with self._store.writing() as db:
             documents.delete_failures(db, [path])
+
+    def left_out(self) -> list[LeftOut]:
+        """What was found and not read, the first of it in the order of their paths."""
+        with self._store.reading() as db:
+            return left_out_rows.all_left_out(db)
+
+    def keep_left_out(self, reasons: Mapping[str, str]) -> None:
+        """Notes what was found and is not read, and why, in the place of what was noted before."""
+        kept = dict(sorted(reasons.items())[: left_out_rows.MOST_LEFT_OUT])
+        before = {found.path: found.reason for found in self.left_out()}
+        if kept != before:
+            with self._store.writing() as db:
+                left_out_rows.replace_left_out(db, before, kept)
 
     # ------------------------------------------------------------ chunks
 

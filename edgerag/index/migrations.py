@@ -156,7 +156,17 @@ _STEP_5 = """
 ALTER TABLE chunks ADD COLUMN hidden INTEGER NOT NULL DEFAULT 0;
 """
 
-STEPS: tuple[str, ...] = (_STEP_1, _STEP_2, _STEP_3, _STEP_4, _STEP_5)
+# What a document was read from, how long that took; files that were found and not read.
+_STEP_6 = """
+ALTER TABLE documents ADD COLUMN content_bytes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE documents ADD COLUMN seconds REAL NOT NULL DEFAULT 0;
+CREATE TABLE left_out (
+    path TEXT PRIMARY KEY,
+    reason TEXT NOT NULL
+) WITHOUT ROWID;
+"""
+
+STEPS: tuple[str, ...] = (_STEP_1, _STEP_2, _STEP_3, _STEP_4, _STEP_5, _STEP_6)
 
 
 def version_of(connection: sqlite3.Connection) -> int:

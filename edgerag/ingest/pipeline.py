@@ -134,6 +134,7 @@ class _Run:
             interrupted = yield from self._read_and_embed(to_read)
         if not interrupted:
             interrupted = yield from self._seal(merge=True)
+        self._keep_left_out(discovery, complete=not interrupted)
         yield self._progress.event("")
         yield IngestDone(
             reports=tuple(self._reports[path] for path in sorted(self._reports)),
@@ -150,6 +151,18 @@ class _Run:
         for reason in report.damaged:
             self._notes[f"A part of the index was left as it is, because it cannot be read: {reason}"] = None
         return report.cancelled
+
+    def _keep_left_out(self, discovery: Discovery, *, complete: bool) -> None:
+        """Notes what was found and not read, so that the library can say why. What this run did not look at stays."""
+        reasons = dict(discovery.left_out)
+        reasons |= {path: report.reason for path, report in self._reports.items() if report.outcome == "skipped"}
+        for known in self._library.left_out():
+            outer = self._known.outer(known.path) or known.path
+            around = self._reports.get(outer)
+            is_in_unchanged = outer != known.path and around is not None and around.outcome == "unchanged"
+            if known.path not in self._reports and (not complete or is_in_unchanged or not discovery.covers(outer)):
+                reasons.setdefault(known.path, known.reason)
+        self._library.keep_left_out(reasons)
 
     # ------------------------------------------------------------ what needs no reading
 
@@ -310,6 +323,7 @@ class _Run:
         to_embed = 0
         if result.member:
             self._progress.files_total += 1
+            self._sizes[path] = 0 if isinstance(reply, Failed) else reply.state.content_bytes
         match reply:
             case Parsed(document=None):
                 yield from self._remove([path], "It holds files now, and no text of its own.")
@@ -317,7 +331,7 @@ class _Run:
             case Parsed():
                 if not self._progress.chunks_done and not self._progress.chunks_pending:
                     yield self._progress.event("loading the embedder")
-                chunk_count, to_embed = self._put(candidate, path, reply)
+                chunk_count, to_embed = self._put(candidate, path, reply, started=started)
                 seconds = time.monotonic() - started
                 report = self._report(path, "ingested", _holding(reply), reply.document, chunk_count, seconds=seconds)
             case Unchanged(state):
@@ -364,8 +378,9 @@ class _Run:
         elif path in self._known.containers:
             self._library.forget_containers([path])
 
-    def _put(self, candidate: Candidate, path: str, parsed: Parsed) -> tuple[int, int]:
-        """Chunks and commits a document; its number of chunks, and of those without a vector."""
+    def _put(self, candidate: Candidate, path: str, parsed: Parsed, *, started: float) -> tuple[int, int]:
+        """Chunks and commits a document, which was begun with at ``started``; its number of chunks, and of those
+        without a vector."""
         assert parsed.document is not None
         embedder = self._embedder()
         pieces = chunk(
@@ -383,6 +398,8 @@ class _Run:
             size_bytes=parsed.state.size_bytes,
             mtime_ns=parsed.state.mtime_ns,
             tags=self._tags,
+            content_bytes=parsed.state.content_bytes,
+            seconds=round(time.monotonic() - started, 3),
         )
         return len(pieces), self._library.document(document_id).pending_count
 
@@ -444,8 +461,10 @@ class _Run:
     ) -> FileDone:
         """``document`` is what the library knows or what was read now, with its number of chunks."""
         pages = characters = 0
+        size_bytes = self._sizes.get(path, 0)
         match document:
             case Document():
+                size_bytes = size_bytes or document.content_bytes
                 chunk_count, pages, characters = document.chunk_count, document.page_count, document.character_count
             case ParsedDocument():
                 pages, characters = len(document.pages), len(document.text)
@@ -457,7 +476,7 @@ class _Run:
             media_type="" if document is None else document.media_type,
             page_count=pages,
             character_count=characters,
-            size_bytes=self._sizes.get(path, 0),
+            size_bytes=size_bytes,
             seconds=seconds,
             warnings=() if document is None else document.warnings,
         )

@@ -39,10 +39,16 @@ def build_parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="TEXT",
-        help="opens protected PDFs; may be given again, each is tried. EDGERAG_PASSWORD keeps it out of the history",
+        help="opens protected files; may be given again, each is tried. Others can see it: better is a file",
+    )
+    ingest.add_argument(
+        "--password-file", metavar="FILE", help="passwords to try, one in a line; or give them in EDGERAG_PASSWORD"
     )
     ingest.add_argument(
         "--ocr", choices=get_args(OcrMode), help="read pages without text (auto), none, or every page by Tesseract"
+    )
+    ingest.add_argument(
+        "--ocr-languages", metavar="CODES", help="what OCR is to know, as Tesseract names it: deu, or deu+eng"
     )
     ingest.add_argument(
         "--include", action="append", default=[], metavar="PATTERN", help="read only files like this; may be repeated"

@@ -137,6 +137,7 @@ def _status(session: Session, arguments: argparse.Namespace) -> int:
     status = session.library_status()
     documents = session.documents() if arguments.files and status else []
     failures = session.failures() if arguments.files and status else []
+    left_out = session.left_out() if arguments.files and status else []
     blocks = session.library_blocks() if arguments.blocks and status else []
     findings = session.verify_library() if arguments.verify and status else []
     if arguments.json:
@@ -144,6 +145,7 @@ def _status(session: Session, arguments: argparse.Namespace) -> int:
         if arguments.files:
             value["documents"] = [output.document_record(document) for document in documents]
             value["failed"] = [dataclasses.asdict(failure) for failure in failures]
+            value["skipped"] = [dataclasses.asdict(found) for found in left_out]
         if arguments.blocks:
             value["blocks"] = [dataclasses.asdict(segment) for segment in blocks]
         if arguments.verify:
@@ -153,7 +155,7 @@ def _status(session: Session, arguments: argparse.Namespace) -> int:
         report.say(f"There is no library {session.settings.library.name!r} yet. {session.making_hint()}")
     else:
         output.write(output.status_text(status))
-        output.write(output.files_text(documents, failures))
+        output.write(output.files_text(documents, failures, left_out))
         output.write(output.blocks_text(blocks))
         output.write(output.findings_text(findings))
     return _worst(findings)

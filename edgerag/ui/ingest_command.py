@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from edgerag.config import PASSWORD_VARIABLE
+from edgerag.errors import UsageError
 from edgerag.ingest.report import ReportFile, merged
 from edgerag.locations import user_path
 from edgerag.machine.courtesy import step_back
@@ -18,11 +19,13 @@ from edgerag.session import Session
 from edgerag.types import FileReport, IngestDone, IngestProgress, WatchEvent, WatchNote
 from edgerag.ui import output, report
 
+_LONGEST_PASSWORD_FILE = 1_000_000  # bytes
+
 
 def ingest_flags(arguments: argparse.Namespace) -> dict[str, Any]:
     """The settings of the section ``ingest`` that the command line gives."""
     flags: dict[str, Any] = {}
-    for key in ("ocr", "include", "exclude", "max_cpu"):
+    for key in ("ocr", "ocr_languages", "include", "exclude", "max_cpu"):
         value = getattr(arguments, key, None)
         if value:
             flags[key] = value
@@ -73,15 +76,32 @@ def _events(
     file: ReportFile | None,
     stop: threading.Event,
 ) -> Iterator[WatchEvent]:
-    passwords = (*arguments.password, *os.environ.get(PASSWORD_VARIABLE, "").splitlines())
     run = session.watch if arguments.watch else session.ingest
     return run(
         paths,
         tags=arguments.tag,
-        passwords=passwords,
+        passwords=_passwords(arguments),
         withheld=() if file is None else file.withheld,
         cancelled=stop.is_set,
     )
+
+
+def _passwords(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """All that are given, each once. Raises UsageError for a file that cannot be read."""
+    given = [*arguments.password, *os.environ.get(PASSWORD_VARIABLE, "").splitlines()]
+    if arguments.password_file:
+        path = user_path(arguments.password_file)
+        try:
+            with path.open("rb") as file:
+                data = file.read(_LONGEST_PASSWORD_FILE + 1)
+        except OSError as error:
+            raise UsageError(f"The passwords in {str(path)!r} cannot be read: {error.strerror}.") from error
+        if len(data) > _LONGEST_PASSWORD_FILE:
+            raise UsageError(
+                f"{str(path)!r} is no list of passwords: it is longer than {_LONGEST_PASSWORD_FILE:,} bytes."
+            )
+        given += data.decode("utf-8-sig", "replace").splitlines()
+    return tuple(dict.fromkeys(filter(None, given)))
 
 
 def went_wrong(reports: tuple[FileReport, ...], named: list[Path]) -> bool:

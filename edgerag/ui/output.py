@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from edgerag.errors import OutputRefused
 from edgerag.types import (
-    MEMBER_MARK,
     Answer,
     Document,
     Finding,
     Hit,
+    LeftOut,
     LibraryStatus,
     Prefill,
     SegmentBlocks,
@@ -145,20 +145,13 @@ def document_record(document: Document) -> Mapping[str, Any]:
     return {
         **dataclasses.asdict(document),
         "state": _state(document),
-        "text_share": None if (share := _text_share(document)) is None else round(share, 4),
+        "text_share": None if document.text_share is None else round(document.text_share, 4),
     }
 
 
 def _state(document: Document) -> str:
     """``pending`` while some of it can be found by its words only."""
     return "pending" if document.pending_count else "ingested"
-
-
-def _text_share(document: Document) -> float | None:
-    """Characters of text per byte; None for a member, whose bytes are those of the file around it."""
-    if MEMBER_MARK in document.path or not document.size_bytes:
-        return None
-    return document.character_count / document.size_bytes
 
 
 # ---------------------------------------------------------------- records for people
@@ -239,8 +232,8 @@ def documents_text(documents: Iterable[Document]) -> str:
     )
 
 
-def files_text(documents: Iterable[Document], failures: Iterable[Failure]) -> str:
-    """Every file that is known: what is in it, or why it could not be read."""
+def files_text(documents: Iterable[Document], failures: Iterable[Failure], left_out: Iterable[LeftOut]) -> str:
+    """Every file that is known: what is in it, why it could not be read, or why it was not."""
     rows = [
         (
             f"#{document.id}",
@@ -250,15 +243,17 @@ def files_text(documents: Iterable[Document], failures: Iterable[Failure]) -> st
             f"{document.chunk_count} chunks"
             + (f" ({document.pending_count} pending)" if document.pending_count else ""),
             f"{document.character_count:,} characters",
-            "" if (share := _text_share(document)) is None else f"{share:.2f} per byte",
+            "" if document.text_share is None else f"{document.text_share:.2g} per byte",
+            f"{document.seconds:.2f} s" if document.seconds else "",
             ", ".join(document.tags),
             one_line(" ".join(document.warnings), _QUOTE_WIDTH),
         )
         for document in documents
     ]
     rows += [
-        ("-", "failed", short_path(failure.path), "", "", "", "", "", one_line(failure.reason, _QUOTE_WIDTH))
-        for failure in failures
+        ("-", state, short_path(found.path), "", "", "", "", "", "", one_line(found.reason, _QUOTE_WIDTH))
+        for state, those in (("failed", failures), ("skipped", left_out))
+        for found in those
     ]
     return table(rows)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePath
 
-from edgerag.types import StoredChunk, page_unit
+from edgerag.types import MEMBER_MARK, StoredChunk, page_unit
+
+MEMBER_ARROW = " › "
 
 
 def place(stored: StoredChunk) -> str:
@@ -33,6 +35,26 @@ def count_of_pages(count: int, media_type: str) -> str:
     """``12 pages``, ``1 slide``, ``4 rows``; "" for a document without any."""
     unit = page_unit(media_type)
     return f"{count} {unit}" + ("" if count == 1 else "s") if count else ""
+
+
+def member_name(path: str) -> str:
+    """The file's own name; of one in an archive or a mail with the way to it: ``archive.zip › path/in/it``."""
+    outer, *inside = _parts(path)
+    return MEMBER_ARROW.join((PurePath(outer).name, *inside))
+
+
+def shown_path(path: str) -> str:
+    """A path with arrows where it goes into an archive or a mail."""
+    return MEMBER_ARROW.join(_parts(path))
+
+
+def _parts(path: str) -> list[str]:
+    """The file on the disk, and the names inside. A folder whose name ends in an exclamation mark holds files too: it
+    has no extension."""
+    parts = path.split(MEMBER_MARK)
+    while len(parts) > 1 and "." not in parts[0].rpartition("/")[2]:
+        parts[:2] = [MEMBER_MARK.join(parts[:2])]
+    return parts
 
 
 def short_path(path: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from edgerag.types import Answer, FileReport, IngestDone, IngestProgress, MergeP
 from edgerag.ui.output import reuse_words
 from edgerag.ui.place import short_path
 from edgerag.ui.plain import one_line, plain
+from edgerag.ui.warning_kinds import KINDS, kind_of, rank_of
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -23,6 +25,8 @@ EXIT_SOME_FAILED = 1
 EXIT_INTERRUPTED = 130
 _REASONS_SHOWN = 20
 _SENTENCE_WIDTH = 120
+_WARNINGS_SHOWN = 5
+_WARNING_WIDTH = 160
 
 
 def say(text: str) -> None:
@@ -76,10 +80,31 @@ def ingest_summary(done: IngestDone) -> None:
     )
     for note in done.notes:
         say(f"note: {note}")
+    for line in warning_lines(done.reports):
+        say(line)
     for outcome in ("failed", "skipped"):
         _reasons([report for report in done.reports if report.outcome == outcome])
     if done.interrupted:
         say("Interrupted. What was read is kept; the same command goes on where it stopped.")
+
+
+def warning_lines(reports: Iterable[FileReport]) -> list[str]:
+    """What there is to know of the files that were read now: how many by kind, and the first of them by name."""
+    warned = [report for report in reports if report.outcome == "ingested" and report.warnings]
+    if not warned:
+        return []
+    counts = Counter(kind for report in warned for kind in {kind_of(warning) for warning in report.warnings})
+    kinds = ", ".join(f"{kind} in {counts[kind]}" for kind in KINDS if counts[kind])
+    lines = [f"{len(warned)} {'file has' if len(warned) == 1 else 'files have'} warnings: {kinds}."]
+    sentences = [(rank_of(warning), report.path, warning) for report in warned for warning in report.warnings]
+    sentences.sort(key=lambda each: each[:2])
+    lines += [
+        f"  warning: {short_path(path)}: {one_line(text, _WARNING_WIDTH)}"
+        for _, path, text in sentences[:_WARNINGS_SHOWN]
+    ]
+    if len(sentences) > _WARNINGS_SHOWN:
+        lines.append(f"  ... and {len(sentences) - _WARNINGS_SHOWN} more (`edgerag status --files` lists all)")
+    return lines
 
 
 def _reasons(reports: list[FileReport]) -> None:

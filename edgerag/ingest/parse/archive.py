@@ -48,8 +48,8 @@ def parse(source: Source) -> Container:
     DocumentUnsupported for a bomb or more members than are read."""
     data = source.data
     if data.startswith(_ZIP):
-        container, problem = open_zip(data)
-        return _checked(container, problem, source, "application/zip")
+        container, warnings = open_zip(data, source.passwords)
+        return _checked(container, warnings, source, "application/zip")
     for signature, opener in _COMPRESSED:
         if data.startswith(signature):
             return _compressed(source, opener)
@@ -149,21 +149,22 @@ class _Entry:
 
 def _tar(file: io.BytesIO, source: Source, problem: str) -> Container:
     length = file.seek(0, io.SEEK_END)
-    entries, found_problem = _entries(file, length)
-    problem = problem or found_problem
-    if problem and not entries:
+    found = members.Findings()
+    entries, found_problem = _entries(file, length, found)
+    found.damage = problem or found_problem
+    if found.damage and not entries:
         raise DocumentDamaged("The tar archive is damaged or cut short.", remedy="Copy it again.")
-    by_name = _by_name(entries)
+    by_name = _by_name(entries, found)
 
     def read(name: str, limit: int) -> bytes:
         if name not in by_name:
             raise members.missing(name)
         return _content(by_name[name], file, length, limit)
 
-    return _checked(Container(tuple(by_name), read), problem, source, "application/x-tar")
+    return _checked(Container(tuple(by_name), read), found.sentences(), source, "application/x-tar")
 
 
-def _entries(file: io.BytesIO, length: int) -> tuple[list[_Entry], str]:
+def _entries(file: io.BytesIO, length: int, found: members.Findings) -> tuple[list[_Entry], str]:
     """The regular files, and what is wrong with the archive ("" if nothing).
 
     Where a header is damaged the next one is looked for, which the standard library would take for the end.
@@ -184,6 +185,8 @@ def _entries(file: io.BytesIO, length: int) -> tuple[list[_Entry], str]:
                     entries.append(_Entry(info, tar))
                     if len(entries) > members.MOST_MEMBERS:
                         raise members.too_many(len(entries), "files or more")
+                elif not info.isdir():
+                    found.links.append(info.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
             end = tar.offset
             file.seek(end)
             block = file.read(_BLOCK)
@@ -211,12 +214,11 @@ def _next_header(file: io.BytesIO, position: int, length: int) -> int | None:
     return None
 
 
-def _by_name(entries: list[_Entry]) -> dict[str, _Entry]:
+def _by_name(entries: list[_Entry], found: members.Findings) -> dict[str, _Entry]:
     raw_names = [entry.info.name.encode("utf-8", "surrogateescape") for entry in entries]
     encoding = name_encoding(raw_names)
-    return members.named(
-        (raw.decode(encoding, "replace"), entry) for raw, entry in zip(raw_names, entries, strict=True)
-    )
+    decoded = (raw.decode(encoding, "replace") for raw in raw_names)
+    return members.named(zip(decoded, entries, strict=True), found)
 
 
 def _content(entry: _Entry, file: io.BytesIO, length: int, limit: int) -> bytes:
@@ -241,11 +243,11 @@ def _content(entry: _Entry, file: io.BytesIO, length: int, limit: int) -> bytes:
 # ---------------------------------------------------------------- both
 
 
-def _checked(container: Container, problem: str, source: Source, media_type: str) -> Container:
+def _checked(container: Container, warnings: list[str], source: Source, media_type: str) -> Container:
     if not container.members:
         raise DocumentEmpty("There are no files in the archive, or only hidden ones.")
-    if not problem:
+    if not warnings:
         return container
-    # The archive has no words of its own; the document carries the warning.
-    document = ParsedDocument("", source.fallback_title, media_type, warnings=(problem,))
+    # The archive has no words of its own; the document carries the warnings.
+    document = ParsedDocument("", source.fallback_title, media_type, warnings=tuple(warnings))
     return Container(container.members, container.read, document)

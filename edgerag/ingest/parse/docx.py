@@ -1,6 +1,6 @@
 """DOCX, read from its XML (ECMA-376 part 1): paragraphs, headings, tables and text boxes in document order.
 
-Tracked insertions are in, deletions and hidden text are out; headers and footers are given once, before the
+Tracked insertions are in, deletions are out, hidden text is marked; headers and footers are given once, before the
 body; footnotes follow it.
 """
 
@@ -11,7 +11,18 @@ from collections.abc import Iterator
 from xml.etree import ElementTree
 
 from edgerag.errors import DocumentEmpty
-from edgerag.ingest.parse.layout import Part, lay_out, sole_title, table_row, unseen
+from edgerag.ingest.parse.docx_look import (
+    UNKNOWN,
+    Ground,
+    RunLook,
+    Styles,
+    W,
+    cell_ground,
+    page_ground,
+    table_ground,
+)
+from edgerag.ingest.parse.hidden_text import name_hidden
+from edgerag.ingest.parse.layout import Part, bare, hide, lay_out, sole_title, table_row, unseen
 from edgerag.ingest.parse.openxml import MATH, MC, alternative, core_title
 from edgerag.ingest.parse.package import Package
 from edgerag.ingest.parse.source import Source, clean_title
@@ -19,10 +30,9 @@ from edgerag.types import ParsedDocument
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 
-_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _FOLDER = "word/"
 _LEFT_OUT = frozenset(
-    _W + name for name in ("del", "moveFrom", "delText", "instrText", "delInstrText", "rPr", "pPr", "rt", "sectPr")
+    W + name for name in ("del", "moveFrom", "delText", "instrText", "delInstrText", "rPr", "pPr", "rt", "sectPr")
 )
 _HEADING_LEVELS = 9
 # Word's own "heading 1", and what publishers call theirs: "HeadA", "Head 2".
@@ -35,7 +45,7 @@ def parse(source: Source) -> ParsedDocument:
     body = package.xml(_main(package))
     if body is None:
         raise package.damaged("has no main part")
-    walk = _Walk(_heading_levels(package))
+    walk = _Walk(_heading_levels(package), Styles(package.xml(_FOLDER + "styles.xml")), page_ground(body))
     parts: list[Part] = []
     seen: set[str] = set()
     for name in _named(package, "header"):
@@ -45,8 +55,8 @@ def parse(source: Source) -> ParsedDocument:
     parts.extend(walk.blocks(body))
     for name in ("footnotes.xml", "endnotes.xml"):
         parts.extend(walk.blocks(package.xml(_FOLDER + name)))
-    text, headings = lay_out(parts)
-    if not text.strip():
+    laid_out = lay_out(parts)
+    if not laid_out.text.strip():
         raise DocumentEmpty(
             "There is no text in the document.",
             remedy="If it holds pictures of text, they need text recognition first.",
@@ -54,13 +64,16 @@ def parse(source: Source) -> ParsedDocument:
     warnings = []
     if _named(package, "comments"):
         warnings.append("Comments were left out.")
-    title = core_title(package) or walk.title or sole_title(headings)
-    return ParsedDocument(
-        text=text,
-        title=title or source.fallback_title,
-        media_type=MEDIA_TYPE,
-        headings=headings,
-        warnings=tuple(warnings),
+    title = core_title(package) or walk.title or sole_title(laid_out.headings)
+    return name_hidden(
+        ParsedDocument(
+            text=laid_out.text,
+            title=title or source.fallback_title,
+            media_type=MEDIA_TYPE,
+            headings=laid_out.headings,
+            warnings=tuple(warnings),
+            hidden=laid_out.hidden,
+        )
     )
 
 
@@ -74,8 +87,10 @@ def _named(package: Package, kind: str) -> list[str]:
 
 
 class _Walk:
-    def __init__(self, levels: dict[str, int]) -> None:
+    def __init__(self, levels: dict[str, int], styles: Styles, page: Ground) -> None:
         self._levels = levels  # style id -> heading level, 0 for the title
+        self._styles = styles
+        self._ground = page  # of what is being read
         self._tables = 0
         self.title = ""
 
@@ -83,13 +98,13 @@ class _Walk:
         """The parts of everything below an element, in order."""
         for child in () if container is None else container:
             tag = child.tag
-            if tag == _W + "p":
+            if tag == W + "p":
                 yield from self._paragraph(child)
-            elif tag == _W + "tbl":
+            elif tag == W + "tbl":
                 yield from self._table(child)
             elif tag == MC + "AlternateContent":
                 yield from self.blocks(alternative(child))
-            elif tag in (_W + "footnote", _W + "endnote") and child.get(_W + "type") in (
+            elif tag in (W + "footnote", W + "endnote") and child.get(W + "type") in (
                 "separator",
                 "continuationSeparator",
                 "continuationNotice",
@@ -101,85 +116,106 @@ class _Walk:
     def _paragraph(self, paragraph: ElementTree.Element) -> Iterator[Part]:
         pieces: list[str] = []
         boxes: list[ElementTree.Element] = []
-        _collect(paragraph, pieces, boxes)
+        properties = paragraph.find(W + "pPr")
+        self._collect(paragraph, pieces, boxes, self._styles.paragraph(properties))
         text = "".join(pieces).strip()
-        properties = paragraph.find(_W + "pPr")
         level = self._level(properties)
         if not text:
             pass
         elif level is not None and level > 0:
             yield Part("heading", text, level=level)
         elif level == 0:
-            self.title = self.title or clean_title(text)
+            self.title = self.title or clean_title(bare(text))
             yield Part("heading", text, level=1)
-        elif properties is not None and properties.find(_W + "numPr") is not None:
+        elif properties is not None and properties.find(W + "numPr") is not None:
             yield Part("item", "- " + text)
         else:
             yield Part("paragraph", text)
         for box in boxes:
-            yield from self.blocks(box)
+            yield from self._on(UNKNOWN, box)
+
+    def _on(self, ground: Ground, container: ElementTree.Element) -> list[Part]:
+        """The parts of what stands on another ground."""
+        around, self._ground = self._ground, ground
+        parts = list(self.blocks(container))
+        self._ground = around
+        return parts
+
+    def _collect(
+        self, element: ElementTree.Element, pieces: list[str], boxes: list[ElementTree.Element], look: RunLook
+    ) -> None:
+        """The text of a paragraph; text boxes anchored in it are set aside, they are read after it."""
+        for child in element:
+            tag = child.tag
+            if tag == W + "r":
+                run: list[str] = []
+                _collect_run(child, run, boxes)
+                text = "".join(run)
+                hidden = self._styles.run(child.find(W + "rPr"), look).is_hidden_on(self._ground)
+                pieces.append(hide(text) if hidden else text)
+            elif tag == MC + "AlternateContent":
+                chosen = alternative(child)
+                if chosen is not None:
+                    self._collect(chosen, pieces, boxes, look)
+            elif tag == MATH + "t":
+                pieces.append(child.text or "")
+            elif tag not in _LEFT_OUT:
+                self._collect(child, pieces, boxes, look)
 
     def _level(self, properties: ElementTree.Element | None) -> int | None:
         if properties is None:
             return None
-        outline = properties.find(_W + "outlineLvl")
+        outline = properties.find(W + "outlineLvl")
         if outline is not None and (level := _outline_level(outline)):
             return level
-        style = properties.find(_W + "pStyle")
-        return None if style is None else self._levels.get(style.get(_W + "val", ""))
+        style = properties.find(W + "pStyle")
+        return None if style is None else self._levels.get(style.get(W + "val", ""))
 
     def _table(self, table: ElementTree.Element) -> Iterator[Part]:
         self._tables += 1
         number = self._tables
+        ground = table_ground(table, self._ground)
         for row in _rows(table):
-            if row.find(f"{_W}trPr/{_W}del") is not None:
+            if row.find(f"{W}trPr/{W}del") is not None:
                 continue  # a tracked deletion of the row
-            yield from table_row([list(self.blocks(cell)) for cell in _cells(row)], number)
+            yield from table_row([self._on(cell_ground(cell, ground), cell) for cell in _cells(row)], number)
 
 
 def _rows(table: ElementTree.Element) -> Iterator[ElementTree.Element]:
     for child in table:
-        if child.tag == _W + "tr":
+        if child.tag == W + "tr":
             yield child
-        elif child.tag in (_W + "sdt", _W + "sdtContent", _W + "customXml", _W + "ins"):
+        elif child.tag in (W + "sdt", W + "sdtContent", W + "customXml", W + "ins"):
             yield from _rows(child)
 
 
 def _cells(row: ElementTree.Element) -> Iterator[ElementTree.Element]:
     for child in row:
-        if child.tag == _W + "tc":
+        if child.tag == W + "tc":
             yield child
-        elif child.tag in (_W + "sdt", _W + "sdtContent", _W + "customXml"):
+        elif child.tag in (W + "sdt", W + "sdtContent", W + "customXml"):
             yield from _cells(child)
 
 
-def _collect(element: ElementTree.Element, pieces: list[str], boxes: list[ElementTree.Element]) -> None:
-    """The text of a paragraph; text boxes anchored in it are set aside, they are read after it."""
+def _collect_run(element: ElementTree.Element, pieces: list[str], boxes: list[ElementTree.Element]) -> None:
     for child in element:
         tag = child.tag
-        if tag in (_W + "t", MATH + "t"):
+        if tag in (W + "t", MATH + "t"):
             pieces.append(child.text or "")
-        elif tag in (_W + "tab", _W + "ptab"):
+        elif tag in (W + "tab", W + "ptab"):
             pieces.append("\t")
-        elif tag in (_W + "br", _W + "cr"):
+        elif tag in (W + "br", W + "cr"):
             pieces.append("\n")
-        elif tag == _W + "noBreakHyphen":
+        elif tag == W + "noBreakHyphen":
             pieces.append("-")
-        elif tag == _W + "txbxContent":
+        elif tag == W + "txbxContent":
             boxes.append(child)
         elif tag == MC + "AlternateContent":
             chosen = alternative(child)
             if chosen is not None:
-                _collect(chosen, pieces, boxes)
-        elif tag in _LEFT_OUT or (tag == _W + "r" and _is_hidden(child)):
-            continue
-        else:
-            _collect(child, pieces, boxes)
-
-
-def _is_hidden(run: ElementTree.Element) -> bool:
-    vanish = run.find(f"{_W}rPr/{_W}vanish")
-    return vanish is not None and vanish.get(_W + "val", "1") not in ("0", "false", "off")
+                _collect_run(chosen, pieces, boxes)
+        elif tag not in _LEFT_OUT:
+            _collect_run(child, pieces, boxes)
 
 
 def _heading_levels(package: Package) -> dict[str, int]:
@@ -187,13 +223,13 @@ def _heading_levels(package: Package) -> dict[str, int]:
     styles = package.xml(_FOLDER + "styles.xml")
     levels: dict[str, int] = {}
     based_on: dict[str, str] = {}
-    for style in () if styles is None else styles.iter(_W + "style"):
-        style_id = style.get(_W + "styleId", "")
-        name_element, base = style.find(_W + "name"), style.find(_W + "basedOn")
-        name = "" if name_element is None else name_element.get(_W + "val", "").lower()
-        outline = style.find(f"{_W}pPr/{_W}outlineLvl")
+    for style in () if styles is None else styles.iter(W + "style"):
+        style_id = style.get(W + "styleId", "")
+        name_element, base = style.find(W + "name"), style.find(W + "basedOn")
+        name = "" if name_element is None else name_element.get(W + "val", "").lower()
+        outline = style.find(f"{W}pPr/{W}outlineLvl")
         if base is not None:
-            based_on[style_id] = base.get(_W + "val", "")
+            based_on[style_id] = base.get(W + "val", "")
         if name == "title":
             levels[style_id] = 0
         elif outline is not None:
@@ -214,5 +250,5 @@ def _heading_levels(package: Package) -> dict[str, int]:
 
 
 def _outline_level(element: ElementTree.Element) -> int | None:
-    value = element.get(_W + "val", "")
+    value = element.get(W + "val", "")
     return int(value) + 1 if value.isdigit() and int(value) < _HEADING_LEVELS else None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from xml.etree import ElementTree
 
-from edgerag.ingest.parse.layout import CELL_SEPARATOR, Part, table_row
+from edgerag.ingest.parse.layout import CELL_SEPARATOR, Part, hide, table_row
 from edgerag.ingest.parse.openxml import MATH, resolved
 
 A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
@@ -16,9 +16,17 @@ _DEEPEST_ITEM = 8
 _NODES = frozenset({"node", "asst"})
 
 
-def paragraphs(body: ElementTree.Element, *, listed: bool) -> Iterator[Part]:
-    """The paragraphs of a text body; ``listed``: they have bullets where nothing says otherwise."""
-    found = [(paragraph, text) for paragraph in body.iterfind(A + "p") if (text := _text(paragraph).strip())]
+IsHidden = Callable[[ElementTree.Element], bool]
+
+
+def _never(_run: ElementTree.Element) -> bool:
+    return False
+
+
+def paragraphs(body: ElementTree.Element, *, listed: bool, is_hidden: IsHidden = _never) -> Iterator[Part]:
+    """The paragraphs of a text body; ``listed``: they have bullets where nothing says otherwise; ``is_hidden`` says
+    whether a run is not seen."""
+    found = [(paragraph, text) for paragraph in body.iterfind(A + "p") if (text := _text(paragraph, is_hidden).strip())]
     for paragraph, text in found:
         properties = paragraph.find(A + "pPr")
         level = "" if properties is None else properties.get("lvl", "")
@@ -38,7 +46,7 @@ def _is_item(properties: ElementTree.Element | None, *, default: bool) -> bool:
     return default
 
 
-def _text(paragraph: ElementTree.Element) -> str:
+def _text(paragraph: ElementTree.Element, is_hidden: IsHidden = _never) -> str:
     pieces: list[str] = []
     for child in resolved(paragraph):
         if child.tag == A + "br":
@@ -46,7 +54,8 @@ def _text(paragraph: ElementTree.Element) -> str:
         elif child.tag == A + "fld" and child.get("type", "").startswith("slidenum"):
             continue
         elif child.tag not in (A + "pPr", A + "endParaRPr"):
-            pieces.extend(text.text or "" for text in child.iter() if text.tag in (A + "t", MATH + "t"))
+            words = "".join(text.text or "" for text in child.iter() if text.tag in (A + "t", MATH + "t"))
+            pieces.append(hide(words) if is_hidden(child) else words)
     return "".join(pieces)
 
 

@@ -12,7 +12,8 @@ from urllib.parse import unquote
 from xml.etree import ElementTree
 
 from edgerag.errors import DocumentDamaged, DocumentEmpty, DocumentEncrypted
-from edgerag.ingest.parse.html import all_parts
+from edgerag.ingest.parse.hidden_text import name_hidden
+from edgerag.ingest.parse.html import FEWEST_WORDS, all_parts
 from edgerag.ingest.parse.layout import Part, lay_out
 from edgerag.ingest.parse.package import Package, beside
 from edgerag.ingest.parse.source import Source, clean_title
@@ -100,19 +101,23 @@ def parse(source: Source) -> ParsedDocument:
         # The tables of each page are counted from 1.
         parts.extend(replace(part, table=part.table + tables) if part.table else part for part in page)
         tables += max((part.table for part in page), default=0)
-    text, headings = lay_out(parts)
-    if not text.strip():
+    laid_out = lay_out(parts)
+    if not laid_out.text.strip():
         if missing or damaged:
             raise package.damaged("is damaged: none of its pages can be read")
         raise DocumentEmpty(
             "There is no text in the book.", remedy="If its pages are pictures, they need text recognition first."
         )
-    return ParsedDocument(
-        text=text,
-        title=_title(book) or source.fallback_title,
-        media_type=MEDIA_TYPE,
-        headings=headings,
-        warnings=tuple(_warnings(book, missing, damaged)),
+    return name_hidden(
+        ParsedDocument(
+            text=laid_out.text,
+            title=_title(book) or source.fallback_title,
+            media_type=MEDIA_TYPE,
+            headings=laid_out.headings,
+            warnings=tuple(_warnings(book, missing, damaged)),
+            hidden=laid_out.hidden,
+        ),
+        least_words=FEWEST_WORDS,
     )
 
 

@@ -1,4 +1,4 @@
-"""Characters that nobody sees but a model reads, in a text of any format. Pure.
+"""Text that nobody sees but a model reads: how it is named, and the characters of any format that hide some. Pure.
 
 Many invisible characters are honest: joiners shape Persian, Indian scripts and emoji, marks of direction stand in
 Hebrew and Arabic, spaces of no width part the words of Thai and let long addresses break. Named are only those that
@@ -11,10 +11,10 @@ from __future__ import annotations
 import bisect
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
-from edgerag.types import ParsedDocument
+from edgerag.types import ParsedDocument, page_unit
 
 _NO_WIDTH = "\u200b-\u200f\u2060-\u2064\ufeff\u180e"
 _LONG_RUN = 8  # without width, one after the other; no script has as many
@@ -24,6 +24,7 @@ _RUN = re.compile(f"[{_NO_WIDTH}\ufe00-\ufe0f]{{{_LONG_RUN},}}")
 _FLAG = "\U0001f3f4"  # the flags of England, Scotland and Wales are a black flag and tags
 _MOST_WARNINGS = 5
 _EXCERPT = 60  # characters
+_GAP = 8  # characters: blanks, quotation marks and brackets between hidden words
 
 
 def with_hidden_characters(document: ParsedDocument) -> ParsedDocument:
@@ -31,11 +32,34 @@ def with_hidden_characters(document: ParsedDocument) -> ParsedDocument:
     found = sorted(_found(document.text))
     if not found:
         return document
-    spans = _merged([*document.hidden, *((start, end) for start, end, _ in found)])
-    warnings = [f"{_place(document, start)}{said}." for start, _, said in found[:_MOST_WARNINGS]]
+    spans = merged([*document.hidden, *((start, end) for start, end, _ in found)])
+    warnings = [f"{_place(document, start)}: {said}." for start, _, said in found[:_MOST_WARNINGS]]
     if len(found) > _MOST_WARNINGS:
         warnings.append(f"Hidden characters stand in {len(found) - _MOST_WARNINGS} more places.")
     return replace(document, hidden=spans, warnings=(*document.warnings, *warnings))
+
+
+def name_hidden(document: ParsedDocument, *, named: Collection[int] = (), least_words: int = 1) -> ParsedDocument:
+    """The document with a warning for each place where its text is hidden, if it has so many words there; the pages
+    ``named`` have one already."""
+    texts: dict[str, list[str]] = {}
+    for start, end in document.hidden:
+        if not document.pages or _page(document, start) not in named:
+            texts.setdefault(_place(document, start), []).append(document.text[start:end])
+    said = {place: words for place, found in texts.items() if _count(words := " ".join(found)) >= least_words}
+    warnings = []
+    for place, text in list(said.items())[:_MOST_WARNINGS]:
+        words = " ".join(text.split())
+        count = sum(not character.isspace() for character in words)
+        warnings.append(f'{place} has hidden text ({count} characters): "{words[:_EXCERPT]}".')
+    if len(said) > _MOST_WARNINGS:
+        warnings.append(f"There is hidden text in {len(said) - _MOST_WARNINGS} more places.")
+    return replace(document, warnings=(*document.warnings, *warnings)) if warnings else document
+
+
+def _count(text: str) -> int:
+    """The words of a text, roughly: in scripts without blanks two characters are one."""
+    return max(len(text.split()), sum(unicodedata.east_asian_width(character) in "WF" for character in text) // 2)
 
 
 def _found(text: str) -> Iterator[tuple[int, int, str]]:
@@ -62,16 +86,22 @@ def _is_right_to_left(text: str) -> bool:
 
 def _place(document: ParsedDocument, start: int) -> str:
     if document.pages:
-        page = document.pages[max(0, bisect.bisect_right(document.pages, start, key=lambda page: page.start) - 1)]
-        return f"Page {page.number}: "
-    return f"Line {document.text.count(chr(10), 0, start) + 1}: "
+        return f"{page_unit(document.media_type).capitalize()} {_page(document, start)}"
+    return f"Line {document.text.count(chr(10), 0, start) + 1}"
 
 
-def _merged(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    merged: list[tuple[int, int]] = []
+def _page(document: ParsedDocument, start: int) -> int:
+    """The number of the page on which an offset lies."""
+    return document.pages[max(0, bisect.bisect_right(document.pages, start, key=lambda page: page.start) - 1)].number
+
+
+def merged(spans: Iterable[tuple[int, int]], text: str = "") -> tuple[tuple[int, int], ...]:
+    """The spans in order, those as one that touch or have no more than some signs of ``text`` between them."""
+    found: list[tuple[int, int]] = []
     for start, end in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        gap = text[found[-1][1] : start] if found else ""
+        if found and (start <= found[-1][1] or (0 < len(gap) <= _GAP and not any(map(str.isalnum, gap)))):
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
         else:
-            merged.append((start, end))
-    return tuple(merged)
+            found.append((start, end))
+    return tuple(found)

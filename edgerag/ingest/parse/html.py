@@ -1,17 +1,23 @@
-"""HTML: what a reader sees of a page, without navigation, scripts and styles. Nothing is ever fetched."""
+"""HTML: what a page says, without navigation, scripts and styles. Nothing is ever fetched.
+
+What the page holds and does not show, for whatever reason, is read and marked: text that only a script unfolds, what is
+there for screen readers, and what someone wants a program to read and a person not to see.
+"""
 
 from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from lxml import etree
 
 from edgerag.errors import DocumentDamaged, DocumentEmpty
 from edgerag.ingest.parse.encoding import decode
-from edgerag.ingest.parse.layout import Part, lay_out, sole_title, table_row
+from edgerag.ingest.parse.hidden_text import name_hidden
+from edgerag.ingest.parse.html_look import Look, StyleSheet
+from edgerag.ingest.parse.layout import Part, bare, hide, lay_out, sole_title, table_row
 from edgerag.ingest.parse.source import Source, clean_title
 from edgerag.types import ParsedDocument
 
@@ -32,6 +38,7 @@ _NEVER_SHOWN = frozenset(
     {
         *("script", "style", "noscript", "template", "iframe", "object", "embed", "svg", "canvas"),
         *("audio", "video", "map", "select", "textarea", "button", "datalist"),
+        "ix:header",  # of a report in Inline XBRL: values for programs, which no program shows
         *("rt", "rp"),  # how a word is spoken, written above it: between its letters nobody would find it
     }
 )
@@ -49,7 +56,12 @@ _BLOCKS = frozenset(
     }
 )
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_HIDDEN_STYLE = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
+_STYLE = re.compile(r"<style\b([^>]{0,1000})>", re.IGNORECASE)
+_STYLE_END = re.compile(r"</style", re.IGNORECASE)
+_PRINTED = re.compile(r"media\s*=\s*[\"']?\s*print", re.IGNORECASE)
+_OTHER_STYLES = re.compile(r"<link\b[^>]{0,1000}\bstylesheet\b|@import\b", re.IGNORECASE)
+# Pages are full of dates and labels that are there for programs; an instruction has more words.
+FEWEST_WORDS = 3
 _BLANKS = re.compile(r"[ \t\r\n\f]+")  # not the no-break space, which is meant
 
 
@@ -70,17 +82,21 @@ def parse(source: Source) -> ParsedDocument:
         raise DocumentEmpty("The file is empty.")
     markup, warnings = _decoded(source.data)
     page = _read(markup, noise=False)
-    text, headings = lay_out(page.shown())
-    if not text.strip():
-        text, headings = lay_out(_read(markup, noise=True).shown())
-    if not text.strip():
+    laid_out = lay_out(page.shown())
+    if not laid_out.text.strip():
+        laid_out = lay_out(_read(markup, noise=True).shown())
+    if not laid_out.text.strip():
         raise DocumentEmpty("There is no text in the page.")
-    return ParsedDocument(
-        text=text,
-        title=clean_title(page.title) or sole_title(headings) or source.fallback_title,
-        media_type="text/html",
-        headings=headings,
-        warnings=warnings,
+    return name_hidden(
+        ParsedDocument(
+            text=laid_out.text,
+            title=clean_title(page.title) or sole_title(laid_out.headings) or source.fallback_title,
+            media_type="text/html",
+            headings=laid_out.headings,
+            warnings=warnings,
+            hidden=laid_out.hidden,
+        ),
+        least_words=FEWEST_WORDS,
     )
 
 
@@ -91,7 +107,7 @@ def all_parts(data: bytes) -> list[Part]:
 
 
 def _read(markup: str, *, noise: bool) -> _Page:
-    page = _Page(noise=noise)
+    page = _Page(StyleSheet(_styles(markup), complete=not _OTHER_STYLES.search(markup)), noise=noise)
     # As events, not as a tree: libxml2 cuts a tree short at 2,048 levels, and pages that never close
     # their tags go deeper.
     parser = etree.HTMLParser(encoding="utf-8", target=page, no_network=True, huge_tree=True, recover=True)
@@ -102,6 +118,15 @@ def _read(markup: str, *, noise: bool) -> _Page:
             return page
         raise DocumentDamaged(f"The HTML cannot be taken apart: {error}.") from error
     return page
+
+
+def _styles(markup: str) -> Iterator[str]:
+    """What the style elements of a page hold, for the screen."""
+    position = 0
+    while (start := _STYLE.search(markup, position)) and (end := _STYLE_END.search(markup, start.end())):
+        if not _PRINTED.search(start[1]):
+            yield markup[start.end() : end.start()]
+        position = end.end()
 
 
 def _decoded(data: bytes) -> tuple[str, tuple[str, ...]]:
@@ -124,7 +149,9 @@ def _decoded(data: bytes) -> tuple[str, tuple[str, ...]]:
 class _Page:
     """Receives the events of one pass (start, data, end) and keeps what is shown."""
 
-    def __init__(self, *, noise: bool) -> None:
+    def __init__(self, styles: StyleSheet, *, noise: bool) -> None:
+        self._styles = styles
+        self._looks: list[Look] = [styles.first()]  # of the elements around
         self.title = ""
         self.started = False
         self._keep_noise = noise
@@ -159,6 +186,7 @@ class _Page:
         if self._skipped or self._is_skipped(tag, attributes):
             self._skipped += 1
             return
+        self._looks.append(self._styles.inside(self._looks[-1], tag, attributes))
         if tag in _BLOCKS:
             self._flush()
         if tag == "title":
@@ -194,12 +222,14 @@ class _Page:
         if self._in_title:
             self.title += text
         else:
-            self._inline.append(text if self._pre else _BLANKS.sub(" ", text))
+            text = bare(text if self._pre else _BLANKS.sub(" ", text))
+            self._inline.append(hide(text) if self._looks[-1].hidden else text)
 
     def end(self, tag: str) -> None:
         if self._skipped:
             self._skipped -= 1
             return
+        self._looks.pop()
         if tag in _BLOCKS:
             self._flush()
         if tag == "title":
@@ -229,8 +259,6 @@ class _Page:
             return True
         if self._keep_noise:
             return False
-        if "hidden" in attributes or _HIDDEN_STYLE.search(attributes.get("style", "")):
-            return True
         if tag == "nav" or attributes.get("role") in _NOISE_ROLES:
             return True
         return bool(self._header_depth) and tag in ("ul", "ol")  # a menu beside the title

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from edgerag.errors import DocumentEmpty, DocumentEncrypted
 from edgerag.ingest.parse import html
+from edgerag.ingest.parse.hidden_text import name_hidden
 from edgerag.ingest.parse.layout import Part, lay_out
 from edgerag.ingest.parse.source import Source, clean_text, clean_title
 from edgerag.types import Heading, ParsedDocument
@@ -29,6 +30,7 @@ class Body:
 
     text: str
     headings: tuple[Heading, ...] = ()
+    hidden: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,26 +62,32 @@ def to_document(letter: Letter, source: Source, *, media_type: str) -> ParsedDoc
     bodies = [body for body in letter.bodies if body.text.strip()]
     if not bodies and not letter.attachments and not (letter.subject and known):
         raise DocumentEmpty("There is no message in the file.")
-    head, headings = lay_out(
+    head = lay_out(
         [Part("heading", letter.subject, level=1), *(Part("item", line) for line in known)]
         if letter.subject
         else [Part("item", line) for line in known]
     )
-    text = head
-    all_headings = list(headings)
+    text = head.text
+    all_headings = list(head.headings)
+    hidden: list[tuple[int, int]] = []
     for body in bodies:
         text += "\n\n" if text else ""
         all_headings += (
             Heading(min(heading.level + 1, _DEEPEST_HEADING), heading.title, heading.start + len(text))
             for heading in body.headings
         )
+        hidden += ((start + len(text), end + len(text)) for start, end in body.hidden)
         text += body.text
-    return ParsedDocument(
-        text=text,
-        title=clean_title(letter.subject) or source.fallback_title,
-        media_type=media_type,
-        headings=tuple(all_headings),
-        warnings=tuple(dict.fromkeys(warning for warning in letter.warnings if warning)),
+    return name_hidden(
+        ParsedDocument(
+            text=text,
+            title=clean_title(letter.subject) or source.fallback_title,
+            media_type=media_type,
+            headings=tuple(all_headings),
+            warnings=tuple(dict.fromkeys(warning for warning in letter.warnings if warning)),
+            hidden=tuple(hidden),
+        ),
+        least_words=html.FEWEST_WORDS,
     )
 
 
@@ -94,12 +102,12 @@ def plain_body(text: str) -> Body:
 
 
 def html_body(markup: str) -> Body:
-    """What is seen of a page; nothing when there is nothing to see."""
+    """What a page says; nothing when it says nothing."""
     try:
         page = html.parse(Source(markup.encode("utf-8-sig", "replace"), ""))
     except DocumentEmpty:
         return Body("")
-    return Body(page.text, page.headings)
+    return Body(page.text, page.headings, page.hidden)
 
 
 def best_body(plain: Body, formatted: Body) -> Body:

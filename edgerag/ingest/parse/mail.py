@@ -197,12 +197,13 @@ class _Content:
 
 
 def _joined(bodies: list[Body]) -> Body:
-    text, headings = "", []
+    text, headings, hidden = "", [], []
     for body in bodies:
         text += "\n\n" if text and body.text else ""
         headings += [dataclasses.replace(heading, start=heading.start + len(text)) for heading in body.headings]
+        hidden += [(start + len(text), end + len(text)) for start, end in body.hidden]
         text += body.text
-    return Body(text, tuple(headings))
+    return Body(text, tuple(headings), tuple(hidden))
 
 
 def _member_name(part: Part, number: int) -> str:

@@ -6,7 +6,8 @@ A member's name goes into citations and is asked for again on the next run: the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from edgerag.errors import DocumentDamaged, DocumentTooLarge, DocumentUnsupported
@@ -23,6 +24,46 @@ _MOST_RATIO = 500
 
 
 Entry = TypeVar("Entry")
+
+
+_MOST_NAMED = 5  # members in a warning
+
+
+@dataclass(slots=True)
+class Findings:
+    """What of an archive its user should know: what was left out of it, and what is wrong with it."""
+
+    damage: str = ""  # a sentence
+    links: list[str] = field(default_factory=list)
+    hidden: list[str] = field(default_factory=list)
+    locked: list[str] = field(default_factory=list)
+
+    def sentences(self) -> list[str]:
+        said = [self.damage] if self.damage else []
+        if self.links:
+            said.append(f"{_count(self.links, 'link')} in it {_is(self.links)} not followed: {_shown(self.links)}.")
+        if self.hidden:
+            said.append(
+                f"{_count(self.hidden, 'hidden file')} in it {_is(self.hidden)} left out: {_shown(self.hidden)}."
+            )
+        if self.locked:
+            count = _count(self.locked, "file")
+            said.append(f"{count} in it {_is(self.locked)} protected by a password: {_shown(self.locked)}.")
+        return said
+
+
+def _count(names: Sequence[str], what: str) -> str:
+    return f"A {what}" if len(names) == 1 else f"{len(names):,} {what}s"
+
+
+def _is(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def _shown(names: Sequence[str]) -> str:
+    shown = [label(name) or "(one without a name)" for name in names[:_MOST_NAMED]]
+    more = f" and {len(names) - len(shown):,} more" if len(names) > len(shown) else ""
+    return ", ".join(shown) + more
 
 
 class Names:
@@ -54,8 +95,8 @@ def label(path: str) -> str:
     return "/".join(components)
 
 
-def named(entries: Iterable[tuple[str, Entry]]) -> dict[str, Entry]:
-    """The files of an archive under the names they are cited by, in order, without hidden ones.
+def named(entries: Iterable[tuple[str, Entry]], found: Findings) -> dict[str, Entry]:
+    """The files of an archive under the names they are cited by, in order, without hidden ones, which are ``found``.
 
     Of several with the same name the last stands, as when the archive is unpacked.
     """
@@ -64,7 +105,8 @@ def named(entries: Iterable[tuple[str, Entry]]) -> dict[str, Entry]:
         last.pop(name, None)
         last[name] = entry
     names = Names()
-    labelled = ((label(name), entry) for name, entry in last.items())
+    labelled = [(label(name), entry) for name, entry in last.items()]
+    found.hidden += [name for name, _ in labelled if _is_hidden(name) and not _is_furniture(name)]
     return {names.unique(name): entry for name, entry in labelled if name and not _is_hidden(name)}
 
 
@@ -103,6 +145,11 @@ def refuse_bomb(packed_bytes: int, unpacked_bytes: int) -> None:
 def _is_hidden(name: str) -> bool:
     # What no one means to hand over: dot files and the resource forks that macOS adds.
     return any(component.startswith(".") or component == "__MACOSX" for component in name.split("/"))
+
+
+def _is_furniture(name: str) -> bool:
+    """What macOS adds to every archive; nobody asks for it."""
+    return "__MACOSX" in name.split("/") or name.rpartition("/")[2] == ".DS_Store"
 
 
 def _clean(component: str) -> str:

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -25,6 +25,7 @@ from edgerag.ingest.parse.source import OCR_DPI, Recognised
 from edgerag.types import OcrMode
 
 IMAGE_STARTS = (b"P5\n", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"II*\x00", b"MM\x00*", b"RIFF")
+_TIFF_STARTS = (b"II*\x00", b"MM\x00*")  # the one kind that may have several pages
 _PROGRAM = "tesseract"
 _ORIENTATION = "osd"  # its model for how a page is turned; no language
 # Each language more makes it slower and lets it mistake one for another.
@@ -56,14 +57,16 @@ class Recogniser:
         self._program = program
         self._deadline_s = deadline_s
         self._memory_bytes = memory_bytes
+        self.turns = turns
         self._segmentation = "1" if turns else "3"
 
     def read(self, image: bytes, page: int, *, stopped: Callable[[], bool] = lambda: False) -> Recognised | None:
-        """What stands on an image; None when ``stopped()`` turned true meanwhile. Never raises for what it shows."""
+        """What stands on an image, or on that page of one that has several; None when ``stopped()`` turned true
+        meanwhile. Never raises for what it shows."""
         if not image.startswith(IMAGE_STARTS):
             return Recognised(page, "", 0.0, "It is no image.")
         try:
-            process = self._start()
+            process = self._start(("-c", f"tessedit_page_number={page - 1}") if image.startswith(_TIFF_STARTS) else ())
         except OSError as error:
             return Recognised(page, "", 0.0, f"Tesseract cannot be started: {error.strerror}.")
         deadline = time.monotonic() + self._deadline_s
@@ -87,13 +90,13 @@ class Recogniser:
             return Recognised(page, "", 0.0, _ended(process.returncode, complaint))
         return read_tsv(output[:_MOST_OUTPUT_BYTES].decode("utf-8", "replace"), page)
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self, options: Sequence[str]) -> subprocess.Popen[bytes]:
         return subprocess.Popen(  # noqa: S603 - our own interpreter, no shell
             [
                 *(sys.executable, "-P", "-X", "utf8", "-c", _START, _PACKAGE_ROOT),
                 *(str(os.getpid()), str(self._memory_bytes), f"{self._deadline_s:g}"),
                 *(self._program, "stdin", "stdout", "-l", self.languages, "--psm", self._segmentation),
-                *("--dpi", str(OCR_DPI), "-c", "tessedit_create_tsv=1"),
+                *("--dpi", str(OCR_DPI), "-c", "tessedit_create_tsv=1", *options),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from xml.etree import ElementTree
 
-from edgerag.ingest.parse.layout import Part, table_row
+from edgerag.ingest.parse.layout import Part, bare, hide, table_row
+from edgerag.ingest.parse.odf_look import Look, Looks, namespace
 from edgerag.ingest.parse.source import clean_title
 
-
-def _namespace(name: str) -> str:
-    return f"{{urn:oasis:names:tc:opendocument:xmlns:{name}:1.0}}"
-
-
-OFFICE, TEXT, TABLE, DRAW, STYLE = (_namespace(name) for name in ("office", "text", "table", "drawing", "style"))
-PRESENTATION, SVG = _namespace("presentation"), _namespace("svg-compatible")
+OFFICE, TEXT, TABLE, DRAW, STYLE = (namespace(name) for name in ("office", "text", "table", "drawing", "style"))
+PRESENTATION, SVG = namespace("presentation"), namespace("svg-compatible")
 _XLINK = "{http://www.w3.org/1999/xlink}href"
 _MATH = "{http://www.w3.org/1998/Math/MathML}"
 _HEADING_LEVELS = 9
@@ -26,7 +23,7 @@ _BLANKS = re.compile(r"[ \t\r\n]+")
 _LEFT_OUT = frozenset(
     {
         *(TEXT + name for name in ("tracked-changes", "sequence-decls", "ruby-text", "note-citation", "script")),
-        *(TEXT + name for name in ("variable-decls", "user-field-decls", "hidden-text", "index-title-template")),
+        *(TEXT + name for name in ("variable-decls", "user-field-decls", "index-title-template")),
         *(OFFICE + name for name in ("annotation-end", "forms", "scripts", "event-listeners", "binary-data")),
         *(SVG + name for name in ("title", "desc")),
         *(TABLE + name for name in ("covered-table-cell", "table-column", "title", "desc")),
@@ -36,33 +33,28 @@ _LEFT_OUT = frozenset(
         PRESENTATION + "settings",
     }
 )
+_GONE = Look(gone=True)
 _ROW_GROUPS = frozenset(TABLE + name for name in ("table-header-rows", "table-rows", "table-row-group"))
 
 
 class Styles:
-    """What the styles say of the words under them: the title of the document, what is hidden."""
+    """What the styles say of the words under them: the title of the document, what is not seen."""
 
     def __init__(self, *roots: ElementTree.Element) -> None:
         self._parents: dict[str, str] = {}
-        self._hidden: set[str] = set()
+        self.looks = Looks(*roots)
         self._hidden_pages: set[str] = set()
         for root in roots:
             for style in root.iter(STYLE + "style"):
                 name = style.get(STYLE + "name", "")
                 if style.get(STYLE + "family") in ("paragraph", "text"):
                     self._parents[name] = style.get(STYLE + "parent-style-name", "")
-                    properties = style.find(STYLE + "text-properties")
-                    if properties is not None and properties.get(TEXT + "display") == "none":
-                        self._hidden.add(name)
                 for page in style.iterfind(STYLE + "drawing-page-properties"):
                     if page.get(PRESENTATION + "visibility") == "hidden":
                         self._hidden_pages.add(name)
 
     def is_title(self, name: str) -> bool:
         return "Title" in self._chain(name)
-
-    def is_hidden(self, name: str) -> bool:
-        return not self._hidden.isdisjoint(self._chain(name))
 
     def is_hidden_page(self, name: str) -> bool:
         return name in self._hidden_pages
@@ -87,13 +79,14 @@ class Walk:
         self._embedded = embedded
         self._tables = 0
         self._opened: set[str] = set()
+        self._look = styles.looks.page  # of what is being read
         self.notes: list[Part] = []
         self.title = ""
         self.comments = False
 
-    def shape(self, shape: ElementTree.Element) -> Iterator[Part]:
-        """The parts of one shape of a slide."""
-        yield from self._block(shape, 0)
+    def shape(self, shape: ElementTree.Element, *, shown: bool = True) -> Iterator[Part]:
+        """The parts of one shape of a slide, on a ground that is not known."""
+        yield from self._looking(Look(gone=not shown, ground=None), self._block(shape, 0))
 
     def blocks(self, container: ElementTree.Element, depth: int = 0) -> Iterator[Part]:
         """The parts of everything below an element, in order; ``depth`` is that of the list around it."""
@@ -112,8 +105,8 @@ class Walk:
             yield from self._frame(element)
         elif tag == OFFICE + "annotation":
             self.comments = True
-        elif tag == TEXT + "section" and element.get(TEXT + "display") in ("none", "condition"):
-            return
+        elif tag == TEXT + "section" and _is_closed(element):
+            yield from self._looking(_GONE, self.blocks(element, depth))
         elif tag not in _LEFT_OUT:
             yield from self.blocks(element, depth)
 
@@ -144,26 +137,35 @@ class Walk:
 
     def _paragraph(self, paragraph: ElementTree.Element) -> Iterator[Part]:
         style = paragraph.get(TEXT + "style-name", "")
-        if self._styles.is_hidden(style):
-            return
         pieces: list[str] = []
         boxes: list[ElementTree.Element] = []
-        self._collect(paragraph, pieces, boxes)
+        look = self._styles.looks.inside(self._look, "paragraph", style)
+        if any(mark.get(TEXT + "is-hidden") == "true" for mark in paragraph.iter(TEXT + "hidden-paragraph")):
+            look = replace(look, gone=True)
+        self._collect(paragraph, pieces, boxes, look)
         text = "".join(pieces).strip()
         if text and paragraph.tag == TEXT + "h":
             level = paragraph.get(TEXT + "outline-level", "")
             yield Part("heading", text, level=min(int(level), _HEADING_LEVELS) if level.isdecimal() else 1)
         elif text and self._styles.is_title(style):
-            self.title = self.title or clean_title(text)
+            self.title = self.title or clean_title(bare(text))
             yield Part("heading", text, level=1)
         elif text:
             yield Part("paragraph", text)
         for box in boxes:
-            yield from self._block(box, 0)
+            yield from self._looking(replace(look, ground=None), self._block(box, 0))
 
-    def _collect(self, element: ElementTree.Element, pieces: list[str], boxes: list[ElementTree.Element]) -> None:
+    def _looking(self, look: Look, parts: Iterable[Part]) -> Iterator[Part]:
+        """Parts that are made while words look so."""
+        around, self._look = self._look, look
+        yield from list(parts)
+        self._look = around
+
+    def _collect(
+        self, element: ElementTree.Element, pieces: list[str], boxes: list[ElementTree.Element], look: Look
+    ) -> None:
         """The text of a paragraph; frames and shapes anchored in it are set aside, they are read after it."""
-        _add(pieces, element.text)
+        _add(pieces, element.text, look)
         for child in element:
             tag = child.tag
             if tag == TEXT + "s":
@@ -180,11 +182,13 @@ class Walk:
                 self.comments = True
             elif tag.startswith(DRAW) and tag != DRAW + "a":
                 boxes.append(child)
-            elif tag not in _LEFT_OUT and not (
-                tag == TEXT + "span" and self._styles.is_hidden(child.get(TEXT + "style-name", ""))
-            ):
-                self._collect(child, pieces, boxes)
-            _add(pieces, child.tail)
+            elif tag == TEXT + "hidden-text":
+                _add(pieces, child.get(TEXT + "string-value", ""), _GONE)
+            elif tag not in _LEFT_OUT:
+                style = child.get(TEXT + "style-name", "") if tag == TEXT + "span" else ""
+                inner = self._styles.looks.inside(look, "text", style) if style else look
+                self._collect(child, pieces, boxes, inner)
+            _add(pieces, child.tail, look)
 
     def _list(self, element: ElementTree.Element, depth: int) -> Iterator[Part]:
         for item in element:
@@ -202,8 +206,20 @@ class Walk:
         self._tables += 1
         number = self._tables
         for row in _rows(table):
-            cells = [list(self.blocks(cell)) for cell in row if cell.tag == TABLE + "table-cell"]
-            yield from table_row(cells, number)
+            cells = [cell for cell in row if cell.tag == TABLE + "table-cell"]
+            yield from table_row([list(self._cell(cell, row, table)) for cell in cells], number)
+
+    def _cell(self, cell: ElementTree.Element, row: ElementTree.Element, table: ElementTree.Element) -> Iterator[Part]:
+        named = [
+            (element.tag.partition("}")[2], element.get(TABLE + "style-name", "")) for element in (table, row, cell)
+        ]
+        ground = self._styles.looks.cell_ground(self._look.ground, *named)
+        yield from self._looking(self._look.on(ground), self.blocks(cell))
+
+
+def _is_closed(section: ElementTree.Element) -> bool:
+    display = section.get(TEXT + "display")
+    return display == "none" or (display == "condition" and section.get(TEXT + "is-hidden") == "true")
 
 
 def _rows(table: ElementTree.Element) -> Iterator[ElementTree.Element]:
@@ -214,14 +230,14 @@ def _rows(table: ElementTree.Element) -> Iterator[ElementTree.Element]:
             yield from _rows(child)
 
 
-def _add(pieces: list[str], text: str | None) -> None:
+def _add(pieces: list[str], text: str | None, look: Look) -> None:
     """White space counts as one space, and as none at a start or after another (part 3, 6.1.2)."""
     if text:
         text = _BLANKS.sub(" ", text)
         if text.startswith(" ") and (not pieces or pieces[-1].endswith((" ", "\n"))):
             text = text[1:]
         if text:
-            pieces.append(text)
+            pieces.append(hide(text) if look.hidden else text)
 
 
 def _formula(element: ElementTree.Element) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """OpenDocument text and presentations (ISO/IEC 26300), zipped or as flat XML.
 
-Tracked insertions are in, deletions, hidden text and comments are out; headers and footers are given once, before the
-body; notes follow it. Slides are pages, as in a PPTX.
+Tracked insertions are in, deletions and comments are out, hidden text is marked; headers and footers are given once,
+before the body; notes follow it. Slides are pages, as in a PPTX.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from edgerag.errors import DocumentEmpty, DocumentEncrypted, DocumentUnsupported
-from edgerag.ingest.parse.layout import Part, lay_out, sole_title, unseen
+from edgerag.ingest.parse.hidden_text import name_hidden
+from edgerag.ingest.parse.layout import Part, bare, lay_out, sole_title, unseen
 from edgerag.ingest.parse.odf import DRAW, OFFICE, PRESENTATION, STYLE, SVG, Styles, Walk
+from edgerag.ingest.parse.odf_look import namespace
 from edgerag.ingest.parse.package import Package, beside, xml_root
 from edgerag.ingest.parse.slides import Box, Slide, around, first_words, lay_out_slides, named, reading_order
 from edgerag.ingest.parse.source import Source, clean_title
@@ -23,6 +25,7 @@ TEXT_TYPE = "application/vnd.oasis.opendocument.text"
 PRESENTATION_TYPE = "application/vnd.oasis.opendocument.presentation"
 
 _KIND = "OpenDocument file"
+_FO = namespace("xsl-fo-compatible")
 _TITLE = "{http://purl.org/dc/elements/1.1/}title"
 _ENCRYPTED = "{urn:oasis:names:tc:opendocument:xmlns:manifest:1.0}encryption-data"
 _BEFORE_XML = b"\xef\xbb\xbf \t\r\n"
@@ -87,15 +90,18 @@ def _text(document: _Document, body: ElementTree.Element, source: Source) -> Par
         parts.extend(unseen(walk.blocks(container), seen))
     parts.extend(walk.blocks(body))
     parts.extend(walk.notes)
-    text, headings = lay_out(parts)
-    if not text.strip():
+    laid_out = lay_out(parts)
+    if not laid_out.text.strip():
         raise DocumentEmpty("There is no text in the document.", remedy=_NO_TEXT)
-    return ParsedDocument(
-        text=text,
-        title=_given_title(document) or walk.title or sole_title(headings) or source.fallback_title,
-        media_type=TEXT_TYPE,
-        headings=headings,
-        warnings=("Comments were left out.",) if walk.comments else (),
+    return name_hidden(
+        ParsedDocument(
+            text=laid_out.text,
+            title=_given_title(document) or walk.title or sole_title(laid_out.headings) or source.fallback_title,
+            media_type=TEXT_TYPE,
+            headings=laid_out.headings,
+            warnings=("Comments were left out.",) if walk.comments else (),
+            hidden=laid_out.hidden,
+        )
     )
 
 
@@ -127,6 +133,7 @@ def _presentation(document: _Document, body: ElementTree.Element, source: Source
     slides: list[Slide] = []
     hidden: list[int] = []
     furniture: set[str] = set()
+    sizes = _page_sizes(document)
     declared = {
         element.get(PRESENTATION + "name"): element
         for kind in ("header-decl", "footer-decl")
@@ -135,7 +142,8 @@ def _presentation(document: _Document, body: ElementTree.Element, source: Source
     for number, page in enumerate(body.iter(DRAW + "page"), 1):
         if styles.is_hidden_page(page.get(DRAW + "style-name", "")):
             hidden.append(number)
-        slide = _slide(walk, page)
+        slide = _slide(walk, page, sizes.get(page.get(DRAW + "master-page-name", "")))
+        slide.hidden = number in hidden
         names = [page.get(f"{PRESENTATION}use-{kind}-name") for kind in ("header", "footer")]
         used = [Part("paragraph", "".join(declared[name].itertext())) for name in names if name in declared]
         slide.parts.extend(unseen(used, furniture))
@@ -144,30 +152,51 @@ def _presentation(document: _Document, body: ElementTree.Element, source: Source
         slides.append(slide)
     if not slides:
         raise DocumentEmpty("There are no slides in the presentation.")
-    text, pages, headings = lay_out_slides(slides)
-    if not text.strip():
+    laid_out = lay_out_slides(slides)
+    if not laid_out.text.strip():
         raise DocumentEmpty("There is no text on the slides.", remedy=_NO_TEXT)
     warnings = []
     if hidden:
         warnings.append(f"Hidden and read all the same: {named(hidden)}.")
     if walk.comments:
         warnings.append("Comments were left out.")
-    titles = (slide.title for slide in slides if slide.title)
-    return ParsedDocument(
-        text=text,
-        title=_given_title(document) or next(titles, "") or first_words(text, headings) or source.fallback_title,
+    titles = (bare(slide.title) for slide in slides if slide.title)
+    title = _given_title(document) or next(titles, "") or first_words(laid_out.text, laid_out.headings)
+    parsed = ParsedDocument(
+        text=laid_out.text,
+        title=title or source.fallback_title,
         media_type=PRESENTATION_TYPE,
-        pages=pages,
-        headings=headings,
+        pages=laid_out.pages,
+        headings=laid_out.headings,
         warnings=tuple(warnings),
+        hidden=laid_out.hidden,
     )
+    return name_hidden(parsed, named=hidden)
 
 
-def _slide(walk: Walk, page: ElementTree.Element) -> Slide:
+def _page_sizes(document: _Document) -> dict[str, Box]:
+    """How large the slides of each master are."""
+    layouts = {
+        layout.get(STYLE + "name", ""): properties
+        for layout in document.styles.iter(STYLE + "page-layout")
+        for properties in layout.iterfind(STYLE + "page-layout-properties")
+    }
+    sizes: dict[str, Box] = {}
+    for master in document.styles.iter(STYLE + "master-page"):
+        properties = layouts.get(master.get(STYLE + "page-layout-name", ""))
+        if properties is not None:
+            width, height = (_length(properties.get(f"{_FO}page-{side}")) for side in ("width", "height"))
+            if width and height:
+                sizes[master.get(STYLE + "name", "")] = Box(0.0, 0.0, width, height)
+    return sizes
+
+
+def _slide(walk: Walk, page: ElementTree.Element, size: Box | None) -> Slide:
     slide = Slide()
     for shape in _in_order(page):
         kind = shape.get(PRESENTATION + "class", "")
-        parts = list(_shape_parts(walk, shape))
+        box = _box(shape)
+        parts = list(_shape_parts(walk, shape, shown=size is None or box is None or not box.is_outside(size)))
         if kind == "title" and not slide.title:
             slide.title = " ".join(" ".join(part.text for part in parts).split())
         elif kind not in _FURNITURE:
@@ -179,14 +208,14 @@ def _slide(walk: Walk, page: ElementTree.Element) -> Slide:
     return slide
 
 
-def _shape_parts(walk: Walk, shape: ElementTree.Element) -> Iterator[Part]:
+def _shape_parts(walk: Walk, shape: ElementTree.Element, *, shown: bool = True) -> Iterator[Part]:
     if shape.get(PRESENTATION + "placeholder") == "true":
         return  # an empty box says "Click to add text" on the screen of its author only
     if shape.tag == DRAW + "g":
         for inner in _in_order(shape):
-            yield from _shape_parts(walk, inner)
+            yield from _shape_parts(walk, inner, shown=shown)
     else:
-        yield from walk.shape(shape)
+        yield from walk.shape(shape, shown=shown)
 
 
 def _in_order(container: ElementTree.Element) -> list[ElementTree.Element]:

@@ -237,7 +237,7 @@ class _Message:
             document = _rtf(lzfu.unpack_rtf(packed, limit=_LONGEST_RTF))
         except (DocumentEmpty, ValueError) as error:
             return [], [] if isinstance(error, DocumentEmpty) else [f"Its text cannot be unpacked: {error}."]
-        return [Body(document.text, document.headings)], [*document.warnings]
+        return [Body(document.text, document.headings, document.hidden)], [*document.warnings]
 
     def _date(self) -> str:
         for number in (_SENT, _DELIVERED, _CREATED):
@@ -261,7 +261,7 @@ class _Message:
 
 
 def _rtf(data: bytes) -> ParsedDocument:
-    found: ParsedDocument = importlib.import_module("edgerag.ingest.parse.rtf").parse(Source(data, ""))
+    found: ParsedDocument = importlib.import_module("edgerag.ingest.parse.rtf").read(Source(data, ""))
     return found
 
 

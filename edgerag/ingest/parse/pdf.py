@@ -15,7 +15,8 @@ from typing import Any
 import pypdfium2
 import pypdfium2.raw as pdfium
 
-from edgerag.errors import DocumentDamaged, DocumentEmpty, DocumentEncrypted
+from edgerag.errors import DocumentDamaged, DocumentEmpty
+from edgerag.ingest.parse.passwords import refused
 from edgerag.ingest.parse.pdf_attachments import attachment_names, read_attachment
 from edgerag.ingest.parse.pdf_findings import PageRead, read_by_ocr, warnings, why_empty
 from edgerag.ingest.parse.pdf_forms import Annotations, read_annotations
@@ -54,7 +55,7 @@ def parse(source: Source) -> ParsedDocument | Container | Unrecognised:
 
 def _open(source: Source) -> Any:
     """The document; the passwords are tried where it does not open without."""
-    refused: pypdfium2.PdfiumError | None = None
+    refused_by: pypdfium2.PdfiumError | None = None
     for password in (None, *source.passwords):
         try:
             return pypdfium2.PdfDocument(source.data, password=password)
@@ -63,15 +64,8 @@ def _open(source: Source) -> Any:
                 raise DocumentDamaged(
                     "The PDF is damaged: it cannot be opened.", remedy="Copy it again from where it came from."
                 ) from error
-            refused = error
-    if source.passwords:
-        raise DocumentEncrypted(
-            "The PDF is protected by a password, and none of the given passwords opens it.",
-            remedy="Give the right one with --password, or save a copy without it.",
-        ) from refused
-    raise DocumentEncrypted(
-        "The PDF is protected by a password.", remedy="Give it with --password, or save a copy without it."
-    ) from refused
+            refused_by = error
+    raise refused("The PDF", tried=bool(source.passwords)) from refused_by
 
 
 def draw(source: Source, number: int) -> bytes:

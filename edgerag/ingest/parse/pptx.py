@@ -1,22 +1,24 @@
 """PPTX, read from its XML (ECMA-376 part 1, PresentationML): slides as they are shown, each a page, with their notes.
 
 The boxes of a slide are read as a person would: its title, then the others from top to bottom and left to right,
-wherever they or the layout of the slide put them. Hidden slides are read and named; a slide that is damaged is named
-and the others are read.
+wherever they or the layout of the slide put them. Hidden slides and what stands beside a slide are read and marked; a
+slide that is damaged is named and the others are read.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from xml.etree import ElementTree
 
 from edgerag.errors import DocumentDamaged, DocumentEmpty
 from edgerag.ingest.parse.drawing import A, chart, diagram, paragraphs, table
-from edgerag.ingest.parse.layout import Part, unseen
+from edgerag.ingest.parse.hidden_text import name_hidden
+from edgerag.ingest.parse.layout import Part, bare, hide, unseen
 from edgerag.ingest.parse.openxml import Relation, core_title, relations, resolved
 from edgerag.ingest.parse.package import Package
+from edgerag.ingest.parse.pptx_look import UNKNOWN, Ground, Grounds
 from edgerag.ingest.parse.slides import Box, Slide, first_words, lay_out_slides, named, reading_order
 from edgerag.ingest.parse.source import Source
 from edgerag.types import ParsedDocument
@@ -67,29 +69,35 @@ def parse(source: Source) -> ParsedDocument:
         raise DocumentEmpty("There are no slides in the presentation.")
     if len(damaged) == len(slides):
         raise package.damaged("is damaged: none of its slides can be read")
-    text, pages, headings = lay_out_slides(slides)
-    if not text.strip():
+    laid_out = lay_out_slides(slides)
+    if not laid_out.text.strip():
         raise DocumentEmpty(
             "There is no text on the slides.", remedy="If they hold pictures of text, they need text recognition first."
         )
     title = core_title(package)
     if not title or _UNNAMED.fullmatch(title):
-        title = next((slide.title for slide in slides if slide.title), "") or first_words(text, headings)
-    return ParsedDocument(
-        text=text,
+        title = next((bare(slide.title) for slide in slides if slide.title), "")
+        title = title or first_words(laid_out.text, laid_out.headings)
+    parsed = ParsedDocument(
+        text=laid_out.text,
         title=" ".join(title.split()) or source.fallback_title,
         media_type=MEDIA_TYPE,
-        pages=pages,
-        headings=headings,
+        pages=laid_out.pages,
+        headings=laid_out.headings,
         warnings=tuple(_warnings(package, hidden, damaged)),
+        hidden=laid_out.hidden,
     )
+    return name_hidden(parsed, named=hidden)
+
+
+def _main(package: Package) -> str:
+    main = next((r.part for r in relations(package, "").values() if r.kind == "officeDocument"), _MAIN)
+    return _MAIN if package.find(main) is None else main
 
 
 def _slide_names(package: Package) -> list[str]:
     """The parts of the slides as they are shown, each once; by their file names when the list of them is lost."""
-    main = next((r.part for r in relations(package, "").values() if r.kind == "officeDocument"), _MAIN)
-    if package.find(main) is None:
-        main = _MAIN
+    main = _main(package)
     presentation = package.xml(main)
     if presentation is not None:
         related = relations(package, main)
@@ -118,6 +126,8 @@ class _Reader:
         self._layouts: dict[str, dict[tuple[str, str], Box]] = {}
         self._furniture: set[str] = set()
         self._tables = 0
+        self._grounds = Grounds(package)
+        self._size = _slide_size(package)
 
     def slide(self, name: str, *, hidden: list[int], number: int) -> Slide:
         """Raises DocumentDamaged when it is missing or not well formed. A hidden one adds its number to ``hidden``."""
@@ -127,10 +137,14 @@ class _Reader:
         if root.get("show") in ("0", "false"):
             hidden.append(number)
         related = relations(self._package, name)
-        slide = Slide()
+        slide = Slide(hidden=number in hidden)
+        ground = self._grounds.of(name, root)
         furniture: list[Part] = []
         for shape in self._ordered(root, self._inherited(related)):
-            parts = list(self._parts(shape, related))
+            outside = self._size is not None and shape.box is not None and shape.box.is_outside(self._size)
+            parts = list(self._parts(shape, related, ground))
+            if outside or _is_off(shape.element):
+                parts = [replace(part, text=hide(part.text)) for part in parts]
             if shape.kind in _TITLES and not slide.title:
                 slide.title = " ".join(" ".join(part.text for part in parts).split())
             elif shape.kind in _READ_ONCE:
@@ -173,15 +187,16 @@ class _Reader:
 
     # ------------------------------------------------------------ what they say
 
-    def _parts(self, shape: _Shape, related: dict[str, Relation]) -> Iterator[Part]:
+    def _parts(self, shape: _Shape, related: dict[str, Relation], ground: Ground | None = None) -> Iterator[Part]:
         element = shape.element
         if element.tag == _P + "grpSp":
             for inner in _in_order(element, {}):
-                yield from self._parts(inner, related)
+                yield from self._parts(inner, related, ground)
         elif element.tag == _P + "graphicFrame":
             yield from self._graphic(element, related)
         elif (body := element.find(_P + "txBody")) is not None:
-            yield from paragraphs(body, listed=shape.kind in _LISTS)
+            under = (ground or UNKNOWN).under(element.find(_P + "spPr"), element.find(_P + "style"))
+            yield from paragraphs(body, listed=shape.kind in _LISTS, is_hidden=under.hides)
 
     def _graphic(self, frame: ElementTree.Element, related: dict[str, Relation]) -> Iterator[Part]:
         for data in frame.iterfind(f"{A}graphic/{A}graphicData"):
@@ -197,6 +212,20 @@ class _Reader:
     def _related(self, related: dict[str, Relation], id_: str | None) -> ElementTree.Element | None:
         relation = related.get(id_ or "")
         return None if relation is None else self._package.xml(relation.part)
+
+
+def _slide_size(package: Package) -> Box | None:
+    presentation = package.xml(_main(package))
+    size = None if presentation is None else presentation.find(_P + "sldSz")
+    if size is None:
+        return None
+    width, height = _length(size.get("cx")), _length(size.get("cy"))
+    return Box(0.0, 0.0, width, height) if width and height else None
+
+
+def _is_off(shape: ElementTree.Element) -> bool:
+    """Whether its author switched it off."""
+    return any(named.get("hidden") in ("1", "true") for named in shape.iterfind(f"*/{_P}cNvPr"))
 
 
 def _in_order(tree: ElementTree.Element, inherited: dict[tuple[str, str], Box]) -> list[_Shape]:

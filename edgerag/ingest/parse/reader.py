@@ -24,6 +24,7 @@ from edgerag.errors import (
     DocumentUnsupported,
     ParserDied,
 )
+from edgerag.ingest.parse import locked_odf, locked_office
 from edgerag.ingest.parse.hidden_text import with_hidden_characters
 from edgerag.ingest.parse.sniff import HEAD_BYTES, Format, needs_whole_file, sniff
 from edgerag.ingest.parse.source import Container, Source, Unrecognised
@@ -59,6 +60,8 @@ _PARSERS: dict[Format, str] = {
 _MAY_BE_EMPTY: frozenset[Format] = frozenset(
     {"text", "markdown", "html", "rst", "asciidoc", "latex", "csv", "structured", "code", "notebook"}
 )
+# The first part of such a file, which is never packed (ODF 1.3 part 2, 3.3).
+_OPENDOCUMENT, _MIMETYPE_WITHIN = b"application/vnd.oasis.opendocument.", 200
 # An archive in an archive in a mail is common; deeper is a bomb.
 _DEEPEST = 3
 
@@ -113,7 +116,7 @@ class Reader:
                 data += file.read(request.max_bytes + 1 - len(data))
         if len(data) > request.max_bytes:  # it grew while it was read
             return Failed(too_large(len(data), request.max_bytes), skipped=True, lasting=False)
-        state = FileState(hashlib.sha256(data).hexdigest(), status.st_size, status.st_mtime_ns)
+        state = FileState(hashlib.sha256(data).hexdigest(), status.st_size, status.st_mtime_ns, len(data))
         if not request.member and state.sha256 == request.known_sha256:
             return Unchanged(state)
         try:
@@ -159,7 +162,7 @@ class _Opened:
             if refused.gone:
                 return Failed(refused.error, skipped=False, lasting=False)
             return _failed(refused.error, refused.format)
-        state = dataclasses.replace(self.state, sha256=hashlib.sha256(data).hexdigest())
+        state = dataclasses.replace(self.state, sha256=hashlib.sha256(data).hexdigest(), content_bytes=len(data))
         if state.sha256 == request.known_sha256:
             return Unchanged(state)
         try:
@@ -214,10 +217,26 @@ def _picture(source: Source, page: int) -> Picture:
 
 def _parse_any(source: Source, format_: Format | None) -> ParsedDocument | Container | Unrecognised:
     try:
+        source = _unlocked(source)
         format_ = format_ or sniff(source)
         return parse(source, format_)
     except DocumentError as error:
         raise _Refused(error, format_) from error
+
+
+def _unlocked(source: Source) -> Source:
+    """The file without the encryption around it. What is encrypted in its own way is left to its parser."""
+    data = source.data
+    try:
+        if locked_office.is_locked(data):
+            return dataclasses.replace(source, data=locked_office.unlocked(data, source.passwords))
+        if _OPENDOCUMENT in data[:_MIMETYPE_WITHIN] and locked_odf.is_locked(data):
+            return dataclasses.replace(source, data=locked_odf.unlocked(data, source.passwords))
+    except (DocumentError, MemoryError):
+        raise
+    except Exception as error:  # as of a parser
+        raise _gave_up("It cannot be decrypted", error) from error
+    return source
 
 
 def _content(container: Container, name: str, max_bytes: int) -> bytes:
@@ -249,7 +268,11 @@ def parse(source: Source, format_: Format) -> ParsedDocument | Container | Unrec
     parser = importlib.import_module(_PARSERS[format_]).parse
     try:
         found = parser(source)
-        return with_hidden_characters(found) if isinstance(found, ParsedDocument) else found
+        if isinstance(found, ParsedDocument):
+            return with_hidden_characters(found)
+        if isinstance(found, Container) and found.document is not None:
+            return dataclasses.replace(found, document=with_hidden_characters(found.document))
+        return found
     except (DocumentError, MemoryError):
         raise
     except RecursionError as error:

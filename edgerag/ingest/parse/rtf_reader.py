@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from edgerag.errors import DocumentDamaged
-from edgerag.ingest.parse.layout import Part
+from edgerag.ingest.parse.layout import Part, bare, hide
 from edgerag.ingest.parse.rtf_header import Fonts, Styles, page_codec
+from edgerag.ingest.parse.rtf_look import Colours, Look
 from edgerag.ingest.parse.rtf_story import Layout, Story
 
 _TOKEN = re.compile(
@@ -40,13 +41,14 @@ _SYMBOLS = {b"~": "\u00a0", b"_": "-", b"\\": "\\", b"{": "{", b"}": "}"}
 # Destinations that no reader sees, or sees elsewhere; those that begin with an asterisk are skipped if not known.
 _SKIPPED = frozenset(
     {
-        *("pict", "fldinst", "datafield", "colortbl", "info", "listtable", "listoverridetable", "revtbl", "filetbl"),
+        *("pict", "fldinst", "datafield", "info", "listtable", "listoverridetable", "revtbl", "filetbl"),
         *("xe", "tc", "tcn", "rxe", "bkmkstart", "bkmkend", "nonshppict", "shprslt", "sp", "nonesttables", "private"),
         *("ftnsep", "ftnsepc", "ftncn", "aftnsep", "aftnsepc", "aftncn", "atnid", "atnauthor", "annotation"),
         *("themedata", "colorschememapping", "datastore", "latentstyles", "rsidtbl", "generator", "objdata"),
     }
 )
 _KEPT_STARRED = frozenset({"shpinst", "do", "footnote", "moMath", "moMathPara", "ud", "nesttableprops"})
+_TABLES = {"fonttbl": "fonts", "stylesheet": "styles", "colortbl": "colours"}
 _STORIES = {
     **dict.fromkeys(("header", "headerl", "headerr", "headerf"), "header"),
     **dict.fromkeys(("footer", "footerl", "footerr", "footerf"), "footer"),
@@ -66,7 +68,7 @@ class _Group:
     table: str = ""  # of fonts or styles, whose entries are read
     font: int = 0
     skipped: bool = False
-    hidden: bool = False
+    look: Look = Look()  # noqa: RUF009 - frozen
     deleted: bool = False
     fallback: int = 1  # characters that stand after a Unicode one for programs that know none
     twice: bool = False  # its groups say the same, once in Unicode
@@ -74,7 +76,7 @@ class _Group:
     def inner(self) -> _Group:
         """A group inside this one. Files have hundreds of thousands, so it is made in the quickest way."""
         skipped = self.skipped or self.twice
-        return _Group(self.story, self.layout, self.table, self.font, skipped, self.hidden, self.deleted, self.fallback)
+        return _Group(self.story, self.layout, self.table, self.font, skipped, self.look, self.deleted, self.fallback)
 
 
 class Reader:
@@ -85,6 +87,7 @@ class Reader:
         self._fonts = Fonts()
         self._default_font = 0
         self._styles = Styles()
+        self._colours = Colours()
         self._entry = 0  # of the table of fonts or styles that is being read
         self._to_skip = 0  # characters of a fallback
         self._bytes = bytearray()  # not yet decoded: a character may have two
@@ -160,7 +163,7 @@ class Reader:
             self.title = self.title or story.words()
         elif story.kind == "marker":
             around.marker = story.words() or "-"
-        elif story.kind in ("fonts", "styles"):
+        elif story.kind in _TABLES.values():
             pass
         else:
             parts = story.parts(group.layout)
@@ -213,8 +216,8 @@ class Reader:
             self.comments = self.comments or word == "annotation"
         elif word in _STORIES:
             group.story, group.layout = Story(_STORIES[word]), Layout()
-        elif word in ("fonttbl", "stylesheet"):
-            group.table = "fonts" if word == "fonttbl" else "styles"
+        elif word in _TABLES:
+            group.table = _TABLES[word]
             group.story = Story(group.table)
         elif word == "upr":
             group.twice = True
@@ -271,6 +274,7 @@ class Reader:
 
     def _new_layout(self, group: _Group) -> None:
         group.layout = Layout()
+        group.look = replace(group.look, paragraph_ground=0)
 
     def _in_table(self, group: _Group, number: int | None) -> None:
         group.layout = replace(group.layout, table=max(group.layout.table, 1) if number != 0 else 0)
@@ -285,10 +289,30 @@ class Reader:
         group.layout = replace(group.layout, depth=max(number or 0, 0))
 
     def _plain(self, group: _Group) -> None:
-        group.font, group.hidden, group.deleted = self._default_font, False, False
+        group.font, group.deleted = self._default_font, False
+        group.look = Look(paragraph_ground=group.look.paragraph_ground)
 
     def _hide(self, group: _Group, number: int | None) -> None:
-        group.hidden = number != 0
+        group.look = replace(group.look, hidden=number != 0)
+
+    def _size(self, group: _Group, number: int | None) -> None:
+        group.look = replace(group.look, half_points=number)
+
+    def _colour(self, group: _Group, number: int | None) -> None:
+        group.look = replace(group.look, colour=number or 0)
+
+    def _ground(self, group: _Group, number: int | None) -> None:
+        group.look = replace(group.look, ground=number or 0)
+
+    def _paragraph_ground(self, group: _Group, number: int | None) -> None:
+        group.look = replace(group.look, paragraph_ground=number or 0)
+
+    def _shaded_cell(self, _group: _Group, _number: int | None) -> None:
+        self._colours.shaded_cells = True
+
+    def _colour_part(self, group: _Group, word: str, number: int | None) -> None:
+        if group.table == "colours":
+            self._colours.component(word, number)
 
     def _delete(self, group: _Group, number: int | None) -> None:
         group.deleted = number != 0
@@ -349,15 +373,20 @@ class Reader:
 
     def _put(self, text: str) -> None:
         group = self._group
-        if group.skipped or group.hidden or group.deleted:
+        if group.skipped or group.deleted:
             return
-        if group.table == "fonts":
+        if group.table == "colours":
+            self._colours.separators(text)
+        elif group.table == "fonts":
             font = self._fonts.define(self._entry)
             font.name = (font.name + text).split(";", 1)[0]
         elif group.table == "styles":
             self._styles.define(self._entry).name += text
         else:
-            group.story.add(text, group.layout)
+            text = bare(text)
+            in_box = group.story.kind == "box"
+            hidden = self._colours.hides(group.look, in_table=bool(group.layout.table), in_box=in_box)
+            group.story.add(hide(text) if hidden else text, group.layout)
 
 
 _ENDS: dict[str, Callable[[Reader, _Group], None]] = {
@@ -386,6 +415,14 @@ _CHANGES: dict[str, Callable[[Reader, _Group, int | None], None]] = {
     "ls": Reader._list,
     "ilvl": Reader._list_depth,
     "v": Reader._hide,
+    "fs": Reader._size,
+    "cf": Reader._colour,
+    **dict.fromkeys(("cb", "chcbpat", "highlight"), Reader._ground),
+    "cbpat": Reader._paragraph_ground,
+    **dict.fromkeys(("clcbpat", "clshdng", "clcfpat"), Reader._shaded_cell),
+    "red": lambda reader, group, number: reader._colour_part(group, "red", number),
+    "green": lambda reader, group, number: reader._colour_part(group, "green", number),
+    "blue": lambda reader, group, number: reader._colour_part(group, "blue", number),
     "deleted": Reader._delete,
     "uc": Reader._fallback,
 }

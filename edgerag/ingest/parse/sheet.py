@@ -38,6 +38,8 @@ class Row:
 
     number: int
     cells: dict[int, str]
+    hidden: bool = False
+    blended: frozenset[int] = frozenset()  # columns of cells whose text has the colour of what it stands on
 
 
 @dataclass(slots=True)
@@ -48,6 +50,7 @@ class Sheet:
     hidden: bool
     rows: list[Row] = field(default_factory=list)
     uncalculated: int = 0  # formulas without a stored result
+    hidden_columns: set[int] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -67,6 +70,18 @@ class Budget:
                 remedy="Save its sheets as CSV files, which are read whatever their size.",
             )
         return text
+
+
+_A_TO_Z = 26
+
+
+def column_letters(column: int) -> str:
+    """The column from 0 as a spreadsheet program names it: "A", "AB"."""
+    letters = ""
+    while column >= 0:
+        letters = chr(ord("A") + column % _A_TO_Z) + letters
+        column = column // _A_TO_Z - 1
+    return letters
 
 
 def shown_text(text: str) -> str:

@@ -2,14 +2,15 @@
 
 A sheet is a heading of the first level, its name. The row that names the columns of a table is a heading below it, so
 that every chunk of rows carries it; a title that stands alone above the table is a heading between the two. Blank
-rows part blocks. Blank columns are left out.
+rows part blocks. Blank columns are left out. What is hidden is written as if it were not, and noted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from edgerag.ingest.parse.layout import CELL_SEPARATOR
+from edgerag.ingest.parse.hidden_text import merged
+from edgerag.ingest.parse.layout import CELL_SEPARATOR, hide, unmarked
 from edgerag.ingest.parse.sheet import Row, Sheet
 from edgerag.ingest.parse.source import clean_title
 from edgerag.ingest.parse.table_header import find_header, header_title, is_caption
@@ -28,6 +29,7 @@ class SheetLayout:
     def __init__(self) -> None:
         self.pages: list[Page] = []
         self.headings: list[Heading] = []
+        self._hidden: list[tuple[int, int]] = []
         self._pieces: list[str] = []
         self._length = 0
         self._page_start = 0
@@ -35,6 +37,10 @@ class SheetLayout:
 
     def text(self) -> str:
         return "".join(self._pieces)
+
+    def hidden(self) -> tuple[tuple[int, int], ...]:
+        """The spans that nobody sees in the spreadsheet program."""
+        return merged(self._hidden)
 
     def add(self, sheet: Sheet) -> None:
         """A sheet with at least one row, below those before it."""
@@ -45,7 +51,7 @@ class SheetLayout:
         self._page_start = self._length  # the name of a sheet belongs to its first row
         self._heading(1, name)
         self._write(name + "\n")
-        blocks = [_Block(rows) for rows in _parted(sheet.rows)]
+        blocks = [_Block(rows, sheet) for rows in _parted(sheet.rows)]
         table: _Block | None = None  # whose header rules
         captioned = False
         for index, block in enumerate(blocks):
@@ -84,6 +90,8 @@ class SheetLayout:
         self.headings.append(Heading(level, clean_title(title), self._length))
 
     def _write(self, text: str) -> None:
+        text, hidden = unmarked(text)
+        self._hidden.extend((self._length + start, self._length + end) for start, end in hidden)
         self._pieces.append(text)
         self._length += len(text)
 
@@ -91,8 +99,9 @@ class SheetLayout:
 class _Block:
     """Rows without a blank one between them."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Sequence[Row], sheet: Sheet) -> None:
         self.rows = rows
+        self._sheet = sheet
         self.columns = sorted({column for row in rows for column in row.cells})
         area = len(rows) * len(self.columns)
         filled = sum(len(row.cells) for row in rows)
@@ -109,12 +118,18 @@ class _Block:
         return [row.cells.get(column, "") for column in self.columns]
 
     def line(self, row: Row) -> str:
+        """The cells of a row, with marks around what is hidden."""
+        texts = row.cells
+        if hidden := (row.blended | self._sheet.hidden_columns) & texts.keys():
+            texts = {column: hide(text) if column in hidden else text for column, text in texts.items()}
         if self._sparse:
-            return CELL_SEPARATOR.join(text for _, text in sorted(row.cells.items()))
-        cells = self.cells(row)
-        while not cells[-1]:
-            cells.pop()
-        return CELL_SEPARATOR.join(cells)
+            line = CELL_SEPARATOR.join(text for _, text in sorted(texts.items()))
+        else:
+            cells = [texts.get(column, "") for column in self.columns]
+            while not cells[-1]:
+                cells.pop()
+            line = CELL_SEPARATOR.join(cells)
+        return hide(line) if row.hidden or self._sheet.hidden else line
 
     def heads(self, following: _Block) -> bool:
         """True for a lone row of labels with its rows below a blank one."""

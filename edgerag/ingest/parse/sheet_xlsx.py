@@ -9,14 +9,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from edgerag.errors import DocumentDamaged
-from edgerag.ingest.parse.number_format import BUILT_IN, GENERAL, shown
+from edgerag.ingest.parse.number_format import GENERAL, shown
 from edgerag.ingest.parse.sheet import Budget, Merge, Package, Row, Sheet, forget, local_name, shown_text, spread
+from edgerag.ingest.parse.sheet_styles import CellStyle, read_styles
 from edgerag.ingest.parse.source import clean_text
 
 _RELATION_ID = re.compile(r"\{[^}]*/relationships\}id")
 _REFERENCE = re.compile(r"\$?([A-Z]{1,3})\$?([0-9]{1,7})")
 # Control characters, and what looks like one of these escapes, are written as _x000D_ (22.9.2.19).
 _ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")
+_TRUE = ("1", "true")
+_SHEET_TAGS = ("row", "col", "mergeCell", "conditionalFormatting", "tablePart")
 _LAST_ROW, _LAST_COLUMN = 1_048_576, 16_384
 # The same numbers and dates come again and again; so many are not formatted twice.
 _REMEMBERED_NUMBERS = 50_000
@@ -38,7 +41,7 @@ def read(package: Package, budget: Budget) -> Iterator[Sheet]:
     targets = relations(package, main)
     parts = {kind: part for kind, part in targets.values() if package.has(part)}
     strings = _strings(package, parts.get("sharedStrings", ""), budget)
-    formats = _formats(package, parts.get("styles", ""))
+    formats = read_styles(package, parts.get("styles", ""))
     cells = _Cells(strings, formats, from_1904=from_1904, budget=budget)
     for name, hidden, relation in sheets:
         kind, part = targets.get(relation, ("", ""))
@@ -93,26 +96,10 @@ def _cell_text(text: str) -> str:
     return shown_text(clean_text(text))
 
 
-def _formats(package: Package, part: str) -> list[str]:
-    """The format code of each cell style."""
-    if not part:
-        return []
-    codes = dict(BUILT_IN)
-    formats: list[str] = []
-    for _, element in package.elements(part, "{*}numFmt", "{*}cellXfs"):
-        if local_name(element) == "numFmt":
-            if local_name(element.getparent()) == "numFmts":  # others belong to conditional formats
-                codes[_number(element.get("numFmtId"))] = element.get("formatCode", GENERAL)
-        else:
-            styles = [child for child in element if local_name(child) == "xf"]
-            formats = [codes.get(_number(style.get("numFmtId")), GENERAL) for style in styles]
-    return formats
-
-
 class _Cells:
     """What a cell shows."""
 
-    def __init__(self, strings: list[str], formats: list[str], *, from_1904: bool, budget: Budget) -> None:
+    def __init__(self, strings: list[str], formats: list[CellStyle], *, from_1904: bool, budget: Budget) -> None:
         self._strings = strings
         self._formats = formats
         self._from_1904 = from_1904
@@ -142,6 +129,11 @@ class _Cells:
             return None if formula and kind != "str" else ""
         return self._kinds[kind](value) if kind in self._kinds else self._numeric(value, cell.get("s"))
 
+    def is_blended(self, cell: Any) -> bool:
+        """Whether the text of a cell has the colour of what it stands on."""
+        index = _number(cell.get("s"))
+        return index < len(self._formats) and self._formats[index].blended
+
     def _shared(self, value: str) -> str:
         index = _number(value)
         if not 0 <= index < len(self._strings):
@@ -163,22 +155,33 @@ class _Cells:
         except ValueError:
             return _cell_text(value)  # no number, whatever the file says: it is shown as it is
         index = _number(style)
-        code = self._formats[index] if index < len(self._formats) else GENERAL
+        code = self._formats[index].code if index < len(self._formats) else GENERAL
         return shown(number, code, from_1904=self._from_1904)
 
 
 def _sheet(package: Package, part: str, sheet: Sheet, cells: _Cells) -> Sheet:
     merges: list[Merge] = []
     number = 0
-    for _, element in package.elements(part, "{*}row", "{*}mergeCell"):
-        if local_name(element) == "mergeCell":
-            merges.extend(_merge(element.get("ref", "")))
-            continue
+    for _, element in package.elements(part, *(f"{{*}}{tag}" for tag in _SHEET_TAGS)):
+        match local_name(element):
+            case "mergeCell":
+                merges.extend(_merge(element.get("ref", "")))
+                continue
+            case "col":
+                if element.get("hidden") in _TRUE or element.get("width") == "0":
+                    first, last = _number(element.get("min")), min(_number(element.get("max")), _LAST_COLUMN)
+                    sheet.hidden_columns.update(range(max(first, 1) - 1, last))
+                continue
+            case "conditionalFormatting" | "tablePart":  # the ground may be of another colour
+                for row in sheet.rows:
+                    row.blended = frozenset()
+                continue
         number = _number(element.get("r")) if element.get("r") else number + 1
         before = sheet.rows[-1].number if sheet.rows else 0
         if not before < number <= _LAST_ROW:
             raise DocumentDamaged(f"The rows of the sheet {sheet.name!r} are out of order.")
-        row = _row(element, Row(number, {}), sheet, cells)
+        hidden = element.get("hidden") in _TRUE or element.get("ht") == "0"
+        row = _row(element, Row(number, {}, hidden), sheet, cells)
         if row.cells:
             sheet.rows.append(row)
         forget(element)
@@ -189,6 +192,7 @@ def _sheet(package: Package, part: str, sheet: Sheet, cells: _Cells) -> Sheet:
 def _row(element: Any, row: Row, sheet: Sheet, cells: _Cells) -> Row:
     namespace = element.tag.removesuffix("row")
     column = -1
+    blended: set[int] = set()
     for cell in element:
         if cell.tag != namespace + "c":
             continue
@@ -198,6 +202,9 @@ def _row(element: Any, row: Row, sheet: Sheet, cells: _Cells) -> Row:
             sheet.uncalculated += 1
         elif text and column < _LAST_COLUMN:
             row.cells[column] = cells.budget.spend(text)
+            if cells.is_blended(cell):
+                blended.add(column)
+    row.blended = frozenset(blended)
     return row
 
 

@@ -38,17 +38,33 @@ class Box:
             (self.top + down, self.top + self.height - down),
         )
 
+    def is_outside(self, page: Box) -> bool:
+        """Whether nothing of it stands on a page."""
+        across = self.left + self.width <= page.left or self.left >= page.left + page.width
+        return across or self.top + self.height <= page.top or self.top >= page.top + page.height
+
 
 @dataclass(slots=True)
 class Slide:
     """What stands on one slide, in reading order."""
 
     title: str = ""
+    hidden: bool = False  # not shown when the slides are
     parts: list[Part] = field(default_factory=list)
     notes: list[Part] = field(default_factory=list)
 
 
-def lay_out_slides(slides: Iterable[Slide]) -> tuple[str, tuple[Page, ...], tuple[Heading, ...]]:
+@dataclass(frozen=True, slots=True)
+class LaidOutSlides:
+    """The text of all slides, a page for each, and the spans that nobody sees on them."""
+
+    text: str
+    pages: tuple[Page, ...]
+    headings: tuple[Heading, ...]
+    hidden: tuple[tuple[int, int], ...]
+
+
+def lay_out_slides(slides: Iterable[Slide]) -> LaidOutSlides:
     """The text of all slides, numbered from 1, with a heading of level 1 wherever a slide has text.
 
     A slide without a title is headed by its first line if that is short, else by its number: the title of the slide
@@ -57,22 +73,27 @@ def lay_out_slides(slides: Iterable[Slide]) -> tuple[str, tuple[Page, ...], tupl
     pieces: list[str] = []
     pages: list[Page] = []
     headings: list[Heading] = []
+    hidden: list[tuple[int, int]] = []
     length = 0
     for number, slide in enumerate(slides, 1):
         parts = _titled(slide)
         if slide.notes:
             parts += [Part("paragraph", NOTES), *slide.notes]
-        text, found = lay_out(parts)
+        laid_out = lay_out(parts)
+        text, found = laid_out.text, laid_out.headings
         if text and length:
             pieces.append(_SLIDE_SEPARATOR)
             length += len(_SLIDE_SEPARATOR)
         if text and not (found and found[0].start == 0):
             headings.append(Heading(1, f"Slide {number}", length))
         headings.extend(Heading(heading.level, heading.title, length + heading.start) for heading in found)
+        # A slide that is not shown is not seen as a whole.
+        spans = ((0, len(text)),) if slide.hidden and text else laid_out.hidden
+        hidden.extend((length + start, length + end) for start, end in spans)
         pieces.append(text)
         pages.append(Page(number, length, length + len(text)))
         length += len(text)
-    return "".join(pieces), tuple(pages), tuple(headings)
+    return LaidOutSlides("".join(pieces), tuple(pages), tuple(headings), tuple(hidden))
 
 
 def named(numbers: Sequence[int]) -> str:

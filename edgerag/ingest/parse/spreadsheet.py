@@ -17,6 +17,7 @@ from lxml import etree
 from edgerag.errors import DocumentDamaged, DocumentEmpty, DocumentEncrypted
 from edgerag.ingest.parse import sheet_ods, sheet_xlsb, sheet_xlsx
 from edgerag.ingest.parse.sheet import Budget, Package, Sheet
+from edgerag.ingest.parse.sheet_hidden import HiddenParts
 from edgerag.ingest.parse.sheet_layout import SheetLayout
 from edgerag.ingest.parse.source import Source, clean_title
 from edgerag.types import ParsedDocument
@@ -71,7 +72,7 @@ def _parse_xls(source: Source) -> ParsedDocument:
         raise DocumentEncrypted(
             "It is an Excel workbook protected by a password.", remedy="Save it without the password."
         )
-    return _document(sheet_xls.read(source.data, Budget()), source, XLS, title="")
+    return _document(sheet_xls.read(source.data, Budget(), source.passwords), source, XLS, title="")
 
 
 def _title(package: Package, part: str) -> str:
@@ -85,17 +86,14 @@ def _document(
     sheets: Iterator[Sheet], source: Source, media_type: str, *, title: str, comments: bool = False
 ) -> ParsedDocument:
     layout = SheetLayout()
-    hidden: list[str] = []
+    hidden = HiddenParts()
     uncalculated = 0
     for sheet in sheets:
         uncalculated += sheet.uncalculated
         if sheet.rows:
             layout.add(sheet)
-            if sheet.hidden:
-                hidden.append(sheet.name)
-    warnings = []
-    if hidden:
-        warnings.append(f"Hidden sheets were read: {', '.join(hidden)}.")
+            hidden.add(sheet)
+    warnings = list(hidden.warnings())
     if uncalculated:
         warnings.append(f"{uncalculated} formulas were left out, which have no stored result. {_REMEDY}")
     if comments:
@@ -111,4 +109,5 @@ def _document(
         pages=tuple(layout.pages),
         headings=tuple(layout.headings),
         warnings=tuple(warnings),
+        hidden=layout.hidden(),
     )

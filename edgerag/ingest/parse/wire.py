@@ -46,6 +46,7 @@ class FileState:
     sha256: str
     size_bytes: int
     mtime_ns: int
+    content_bytes: int = 0  # of the file or the member itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +174,7 @@ def read_reply(body: Any) -> WorkerReply:
             sha256=_text(body["state"]["sha256"]),
             size_bytes=_number(body["state"]["size_bytes"]),
             mtime_ns=_number(body["state"]["mtime_ns"]),
+            content_bytes=_number(body["state"]["content_bytes"]),
         )
         if "document" not in body:
             return Unchanged(state)
@@ -195,7 +197,12 @@ def _document_body(document: ParsedDocument) -> Mapping[str, Any]:
 
 
 def _state_body(state: FileState) -> Mapping[str, Any]:
-    return {"sha256": state.sha256, "size_bytes": state.size_bytes, "mtime_ns": state.mtime_ns}
+    return {
+        "sha256": state.sha256,
+        "size_bytes": state.size_bytes,
+        "mtime_ns": state.mtime_ns,
+        "content_bytes": state.content_bytes,
+    }
 
 
 def _read_failure(body: Any) -> Failed:

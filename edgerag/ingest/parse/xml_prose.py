@@ -38,7 +38,8 @@ def read(document: ParsedDocument, survey: Survey) -> ParsedDocument:
     reader.flush()
     highest = min((part.level for part in reader.parts if part.kind == "heading"), default=1)
     parts = [replace(part, level=part.level - highest + 1) if part.level else part for part in reader.parts]
-    text, headings = lay_out(parts)
+    laid_out = lay_out(parts)
+    text, headings = laid_out.text, laid_out.headings
     first = headings[0].title if headings and headings[0].level == 1 and headings[0].start == 0 else ""
     return replace(
         document,

@@ -15,11 +15,13 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from edgerag.errors import DocumentDamaged, DocumentEncrypted, DocumentUnsupported
+from edgerag.errors import DocumentDamaged, DocumentUnsupported
 from edgerag.ingest.parse import members
+from edgerag.ingest.parse.locked_zip import AES_METHOD, AesLock, aes_lock, open_aes, open_old
 from edgerag.ingest.parse.name_encoding import name_encoding
+from edgerag.ingest.parse.passwords import refused
 from edgerag.ingest.parse.source import Container
 
 _LOCAL = struct.Struct("<4s2xHHxxxxIIIHH")  # signature, flags, method, CRC, packed, unpacked, name and extra lengths
@@ -29,7 +31,7 @@ _UNIX = 3
 _UNICODE_PATH = 0x7075
 _ZIP64_MARK = 0xFFFFFFFF
 _STORED, _DEFLATED, _BZIP2, _LZMA = 0, 8, 12, 14
-_METHODS = {9: "Deflate64", 93: "Zstandard", 95: "XZ", 98: "PPMd", 99: "AES encryption"}
+_METHODS = {9: "Deflate64", 93: "Zstandard", 95: "XZ", 98: "PPMd", AES_METHOD: "AES encryption"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,45 +46,52 @@ class _Entry:
     packed_bytes: int | None
     size_bytes: int | None
     crc: int | None
+    aes: AesLock | None = None
 
 
-def open_zip(data: bytes) -> tuple[Container, str]:
-    """The members, and what is wrong with the archive as a whole ("" if nothing).
+def open_zip(data: bytes, passwords: Sequence[str] = ()) -> tuple[Container, list[str]]:
+    """The members, and what is wrong with the archive or was left out of it, in sentences.
 
     Raises DocumentDamaged when nothing can be made of it, DocumentUnsupported for a bomb, DocumentEncrypted when
     no member can be read without a password.
     """
-    problem = ""
+    found = members.Findings()
     try:
-        entries = _listed(data)
+        entries = _listed(data, found)
     except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, EOFError, struct.error, IndexError) as error:
         entries = list(_found(data))
         if not entries:
             raise DocumentDamaged(
                 f"The zip archive is damaged: {error}.", remedy="Copy it again from where it came from."
             ) from error
-        problem = "The archive is cut short or its directory is damaged: only the members found in it are read."
+        found.damage = "The archive is cut short or its directory is damaged: only the members found in it are read."
     _refuse_bombs(entries, len(data))
-    by_name = _by_name(entries)
-    if by_name and all(entry.flags & _ENCRYPTED for entry in by_name.values()):
-        raise _encrypted("Everything in the archive")
+    by_name = _by_name(entries, found)
+    locked = {name: entry for name, entry in by_name.items() if entry.flags & _ENCRYPTED}
+    if locked and len(locked) == len(by_name) and not any(_opens(data, entry, passwords) for entry in locked.values()):
+        raise refused("Everything in the archive", tried=bool(passwords))
+    if locked and not passwords:
+        found.locked = list(locked)
 
     def read(name: str, limit: int) -> bytes:
         if name not in by_name:
             raise members.missing(name)
-        return _unpacked(data, by_name[name], limit)
+        return _unpacked(data, by_name[name], limit, passwords)
 
-    return Container(tuple(by_name), read), problem
+    return Container(tuple(by_name), read), found.sentences()
 
 
-def _listed(data: bytes) -> list[_Entry]:
+def _listed(data: bytes, found: members.Findings) -> list[_Entry]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         infos = archive.infolist()
     entries = []
     for info in infos:
         mode = info.external_attr >> 16 if info.create_system == _UNIX else 0
-        if info.orig_filename.endswith(("/", "\\")) or (stat.S_IFMT(mode) and not stat.S_ISREG(mode)):
-            continue  # a folder, or a link whose content is a path
+        if info.orig_filename.endswith(("/", "\\")) or stat.S_ISDIR(mode):
+            continue
+        if stat.S_IFMT(mode) and not stat.S_ISREG(mode):  # the content of a link is a path
+            found.links.append(info.filename)
+            continue
         utf8 = bool(info.flag_bits & _UTF8)
         raw = info.orig_filename.encode("utf-8" if utf8 else "cp437", "replace")
         entries.append(
@@ -95,6 +104,7 @@ def _listed(data: bytes) -> list[_Entry]:
                 packed_bytes=info.compress_size,
                 size_bytes=info.file_size,
                 crc=info.CRC,
+                aes=aes_lock(info.extra) if info.compress_type == AES_METHOD else None,
             )
         )
         if len(entries) > members.MOST_MEMBERS:
@@ -141,9 +151,11 @@ def _unicode_path(extra: bytes, raw: bytes) -> str:
     return ""
 
 
-def _by_name(entries: Sequence[_Entry]) -> dict[str, _Entry]:
+def _by_name(entries: Sequence[_Entry], found: members.Findings) -> dict[str, _Entry]:
     encoding = name_encoding(entry.raw_name for entry in entries if not entry.name)
-    return members.named((entry.name or entry.raw_name.decode(encoding, "replace"), entry) for entry in entries)
+    return members.named(
+        ((entry.name or entry.raw_name.decode(encoding, "replace"), entry) for entry in entries), found
+    )
 
 
 def _refuse_bombs(entries: Sequence[_Entry], archive_bytes: int) -> None:
@@ -155,11 +167,24 @@ def _refuse_bombs(entries: Sequence[_Entry], archive_bytes: int) -> None:
         end = entry.start + _LOCAL.size + len(entry.raw_name) + (entry.packed_bytes or 0)
 
 
-def _unpacked(data: bytes, entry: _Entry, limit: int) -> bytes:
+def _opens(data: bytes, entry: _Entry, passwords: Sequence[str]) -> bool:
+    """Whether one of the passwords opens a member, as far as can be told without unpacking it."""
+    if entry.aes is not None:
+        packed = _packed(data, entry)
+        return any(open_aes(packed, entry.aes, password) is not None for password in passwords)
+    return any(open_old(data, entry.start, password, 0) is not None for password in passwords)
+
+
+def _unpacked(data: bytes, entry: _Entry, limit: int, passwords: Sequence[str]) -> bytes:
     if entry.flags & _ENCRYPTED:
-        raise _encrypted("It")
+        return _unlocked(data, entry, limit, passwords)
     if entry.size_bytes is not None and entry.size_bytes > limit:
         raise members.too_large(limit)
+    return _checked(_packed(data, entry), entry, limit)
+
+
+def _packed(data: bytes, entry: _Entry) -> memoryview:
+    """What stands behind the header of a member. Raises DocumentDamaged."""
     if data[entry.start : entry.start + 4] != _LOCAL_SIGNATURE or entry.start + _LOCAL.size > len(data):
         raise _damaged("its header is not where the directory says")
     *_, name_length, extra_length = _LOCAL.unpack_from(data, entry.start)
@@ -167,8 +192,31 @@ def _unpacked(data: bytes, entry: _Entry, limit: int) -> bytes:
     end = len(data) if entry.packed_bytes is None else begin + entry.packed_bytes
     if end > len(data):
         raise _damaged("it is cut short")
+    return memoryview(data)[begin:end]
+
+
+def _unlocked(data: bytes, entry: _Entry, limit: int, passwords: Sequence[str]) -> bytes:
+    """A member that is encrypted. Raises DocumentEncrypted when no password is right."""
+    if entry.size_bytes is not None and entry.size_bytes > limit:
+        raise members.too_large(limit)
+    for password in passwords:
+        if entry.aes is None:
+            content = open_old(data, entry.start, password, limit)
+            if content is not None and len(content) > limit:
+                raise members.too_large(limit)
+        else:
+            packed = open_aes(_packed(data, entry), entry.aes, password)
+            plain = replace(entry, method=entry.aes.method, crc=entry.crc if entry.aes.has_crc else None)
+            content = None if packed is None else _checked(memoryview(packed), plain, limit)
+        if content is not None:
+            return content
+    raise refused("It", tried=bool(passwords))
+
+
+def _checked(packed: memoryview, entry: _Entry, limit: int) -> bytes:
+    """What comes out of a member, whole."""
     try:
-        content = _inflated(memoryview(data)[begin:end], entry, limit)
+        content = _inflated(packed, entry, limit)
     except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError, struct.error, IndexError) as error:
         raise _damaged(str(error)) from error
     if len(content) > limit:
@@ -221,12 +269,6 @@ def _lzma(packed: memoryview, entry: _Entry, limit: int) -> tuple[lzma.LZMADecom
         "pb": properties // 45,
     }
     return lzma.LZMADecompressor(format=lzma.FORMAT_RAW, filters=[filters]), length
-
-
-def _encrypted(what: str) -> DocumentEncrypted:
-    return DocumentEncrypted(
-        f"{what} is protected by a password.", remedy="Unpack it with the password and ingest the folder."
-    )
 
 
 def _damaged(why: str) -> DocumentDamaged:

@@ -305,7 +305,8 @@ def test_a_library_of_version_2_gets_version_1_names(tmp_path: Path, opened: Any
         db.executescript(
             "ALTER TABLE chunks DROP COLUMN kv_version; DROP TABLE kv_retired; DROP TABLE kv_outbox;"
             "DROP TABLE containers; DROP INDEX chunks_by_key; DROP INDEX documents_by_content;"
-            "ALTER TABLE chunks DROP COLUMN hidden;"
+            "ALTER TABLE chunks DROP COLUMN hidden; DROP TABLE left_out;"
+            "ALTER TABLE documents DROP COLUMN content_bytes; ALTER TABLE documents DROP COLUMN seconds;"
             "PRAGMA user_version = 2;"
         )
     Store(library.folder, mode="read", steps=migrations.STEPS[:2]).close()

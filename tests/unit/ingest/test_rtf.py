@@ -78,9 +78,9 @@ def test_signs_of_symbol_fonts_are_what_they_look_like() -> None:
     assert read(r"{\f4 l}x").text == "•x"
 
 
-def test_what_a_reader_does_not_see_is_left_out() -> None:
+def test_what_is_no_text_is_left_out() -> None:
     parsed = read(
-        r"shown{\v hidden}{\deleted deleted}\v hidden\v0 {\*\unknown secret}{\pict\wmetafile8 0102ABCD}"
+        r"shown{\deleted deleted}{\*\unknown secret}{\pict\wmetafile8 0102ABCD}"
         r"{\field{\*\fldinst HYPERLINK http://x}{\fldrslt  link}}{\xe index}{\object{\*\objdata 00}{\result  result}}"
         r"{\*\annotation a comment}{\nonshppict{\pict 00}}"
     )

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from edgerag.types import Chunk, StoredChunk, page_unit
-from edgerag.ui.place import count_of_pages, full_place, headings_below, place
+from edgerag.ui.place import count_of_pages, full_place, headings_below, member_name, place, shown_path
 
 PDF = "application/pdf"
 SHEETS = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -76,3 +76,17 @@ def test_hidden_text_is_said_with_the_place() -> None:
     hidden = dataclasses.replace(seen, chunk=dataclasses.replace(seen.chunk, hidden=True))
     assert full_place(seen) == "page 3"
     assert full_place(hidden) == "page 3, with hidden text"
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "shown"),
+    [
+        ("/a/b.txt", "b.txt", "/a/b.txt"),
+        ("/a/box.zip!/in/c.txt", "box.zip › in/c.txt", "/a/box.zip › in/c.txt"),
+        ("/a/m.eml!/r.zip!/t.csv", "m.eml › r.zip › t.csv", "/a/m.eml › r.zip › t.csv"),
+        ("/a/wow!/b.txt", "b.txt", "/a/wow!/b.txt"),  # a folder of that name
+        ("/a/wow!/box.zip!/b.txt", "box.zip › b.txt", "/a/wow!/box.zip › b.txt"),
+    ],
+)
+def test_a_file_in_a_file_is_named_with_the_way_to_it(path: str, name: str, shown: str) -> None:
+    assert (member_name(path), shown_path(path)) == (name, shown)

@@ -15,7 +15,7 @@ from textual.widgets import DataTable, Footer, Static
 
 from edgerag.types import Document, page_unit
 from edgerag.ui.output import size
-from edgerag.ui.place import short_path
+from edgerag.ui.place import short_path, shown_path
 from edgerag.ui.plain import one_line
 from edgerag.ui.tui import shown
 from edgerag.ui.tui.facts import Facts, library_figure
@@ -151,9 +151,9 @@ def _cells(document: Document, *, marked: bool) -> list[Text]:
 def _name(document: Document) -> str:
     """The path from the folder that was named on ingest; the full one stands below the table."""
     try:
-        return str(PurePath(document.path).relative_to(PurePath(document.root).parent))
+        return shown_path(str(PurePath(document.path).relative_to(PurePath(document.root).parent)))
     except ValueError:
-        return document.path
+        return shown_path(document.path)
 
 
 def _mark_cell(marked: bool) -> Text:
@@ -172,14 +172,16 @@ def _detail(document: Document) -> Content:
         facts += f", {document.pending_count:,} chunks not yet searchable by meaning"
     lines = [
         Content.assemble(shown.line(document.title, 200, "bold"), "  ", shown.line(facts, 200, "$foreground 60%")),
-        shown.line(short_path(document.path), 300),
+        shown.line(shown_path(short_path(document.path)), 300),
     ]
     lines += [shown.line(warning, 300, "$text-warning") for warning in document.warnings]
     return Content("\n").join(lines)
 
 
 def _question(chosen: Sequence[Document]) -> Content:
-    named = [Content.assemble("  ", shown.line(short_path(d.path), 200)) for d in chosen[:_NAMED_IN_QUESTION]]
+    named = [
+        Content.assemble("  ", shown.line(shown_path(short_path(d.path)), 200)) for d in chosen[:_NAMED_IN_QUESTION]
+    ]
     if len(chosen) > _NAMED_IN_QUESTION:
         named.append(Content(f"  and {len(chosen) - _NAMED_IN_QUESTION} more"))
     count = "this document" if len(chosen) == 1 else f"these {len(chosen)} documents"
