@@ -109,6 +109,8 @@ class IngestSettings:
     parse_deadline_s: float = _between(1, 86_400, 120.0)
     parse_memory: int = field(default=2_000_000_000, metadata={"size": True, "low": 2e8, "high": 2**60})
     max_file_size: int = field(default=500_000_000, metadata={"size": True, "low": 1, "high": 2**60})
+    # Of text, logs, CSV and JSON Lines, which are read in parts. The most is what parts there can be.
+    max_text_size: int = field(default=8_000_000_000, metadata={"size": True, "low": 1, "high": 20_000_000_000})
     batch_chunks: int = _between(1, 4096, 32)  # embedded and committed together
     # "auto" tries for some seconds what is fastest on this machine, when many passages are embedded, and remembers it.
     embed_with: EmbedBackend = field(default="auto", metadata={"choices": get_args(EmbedBackend)})

@@ -32,6 +32,7 @@ from edgerag.types import (
     Filter,
     Finding,
     Generator,
+    HitsFound,
     IngestDone,
     IngestEvent,
     KvChanges,
@@ -109,6 +110,7 @@ class Session:
         """
         from edgerag.ask.pipeline import ask
         from edgerag.ask.plan import read_question
+        from edgerag.index.right_of_way import asking
 
         read_question(question)  # what is wrong with the question itself is said first
         if self.settings.models.chat and self._own_models and self._has_model:
@@ -117,7 +119,7 @@ class Session:
             self._check_embedder(library.identity)
             self._states().begin()
             self.warm()
-            yield from ask(
+            events = ask(
                 question,
                 library=library,
                 embedder=self._embedder,
@@ -128,24 +130,32 @@ class Session:
                 where=where,
                 cancelled=cancelled,
             )
+            with asking(self._library_folder):  # only until there is something to see: an answer takes long
+                for event in events:
+                    yield event
+                    if isinstance(event, HitsFound):
+                        break
+            yield from events
 
     def search(self, query: str, *, limit: int, where: Filter | None = None) -> SearchResult:
         """The best hits for a query among the documents of ``where``. Raises EdgeragError."""
         from edgerag.ask.pipeline import search
         from edgerag.ask.plan import read_question
+        from edgerag.index.right_of_way import asking
 
         read_question(query)
         with self._asking.use() as library:
             self._check_embedder(library.identity)
             self._embedder.start()
-            return search(
-                query,
-                library=library,
-                embedder=self._embedder,
-                settings=self.settings.retrieval,
-                limit=limit,
-                where=where,
-            )
+            with asking(self._library_folder):
+                return search(
+                    query,
+                    library=library,
+                    embedder=self._embedder,
+                    settings=self.settings.retrieval,
+                    limit=limit,
+                    where=where,
+                )
 
     def warm(self) -> None:
         """Starts loading the models in the background."""
@@ -163,11 +173,13 @@ class Session:
         passwords: Sequence[str] = (),
         changed: Collection[str] | None = None,
         withheld: Collection[str] = (),
+        prune: bool = False,
         cancelled: CancelCheck = never,
     ) -> Iterator[IngestEvent]:
         """Reads documents into the library, making it if there is none, and gives them ``tags``. The passwords are
         tried on protected files, and kept nowhere. With ``changed`` only these absolute paths under ``paths`` are
-        looked at; ``withheld`` are never read.
+        looked at; ``withheld`` are never read. With ``prune`` a named folder in which nothing is left
+        loses its documents.
 
         Raises EdgeragError.
         """
@@ -188,7 +200,7 @@ class Session:
                 seal_settings=self._seal_settings(),
                 kv_sink=self._keep_states_true,
             ) as library,
-            self._bulk_embedder() as embedder,
+            self._bulk_embedder(library.give_way) as embedder,
         ):
             for event in ingest(
                 paths,
@@ -200,6 +212,7 @@ class Session:
                 passwords=passwords,
                 changed=changed,
                 withheld=withheld,
+                prune=prune,
                 cancelled=cancelled,
             ):
                 yield _with_trouble(event, embedder.made())
@@ -211,6 +224,7 @@ class Session:
         tags: Sequence[str] = (),
         passwords: Sequence[str] = (),
         withheld: Collection[str] = (),
+        prune: bool = False,
         cancelled: CancelCheck = never,
     ) -> Iterator[WatchEvent]:
         """As :meth:`ingest`, then again what changes under ``paths``, until ``cancelled()``; the library is held only
@@ -223,7 +237,13 @@ class Session:
 
         def run(changed: Collection[str] | None) -> Iterator[IngestEvent]:
             return self.ingest(
-                paths, tags=tags, passwords=passwords, changed=changed, withheld=withheld, cancelled=cancelled
+                paths,
+                tags=tags,
+                passwords=passwords,
+                changed=changed,
+                withheld=withheld,
+                prune=prune,
+                cancelled=cancelled,
             )
 
         _check_there(paths)
@@ -431,19 +451,19 @@ class Session:
         return open_embedding_model(self._embedder_model(), machine=self.settings.machine)
 
     @contextmanager
-    def _bulk_embedder(self) -> Iterator[Supplier[Embedder]]:
-        """What gives the embedder of one ingest, made when it is first asked for."""
+    def _bulk_embedder(self, between: Callable[[], None]) -> Iterator[Supplier[Embedder]]:
+        """What gives the embedder of one ingest, made when it is first asked for; ``between`` two passages it waits."""
         if not self._own_models:
             yield self._embedder
             return
-        supplier: Supplier[Embedder] = Supplier(self._open_bulk_embedder)
+        supplier: Supplier[Embedder] = Supplier(lambda: self._open_bulk_embedder(between))
         try:
             yield supplier
         finally:
             if (close := getattr(supplier.made(), "close", None)) is not None:
                 close()
 
-    def _open_bulk_embedder(self) -> BulkEmbedder:
+    def _open_bulk_embedder(self, between: Callable[[], None]) -> BulkEmbedder:
         from edgerag.engine.embedder import LlamaEmbedder
         from edgerag.engine.opening import open_bulk_embedder
         from edgerag.engine.tuning.embed_trial import Trials
@@ -456,6 +476,8 @@ class Session:
             trials=Trials(self.catalog.folder),
             machine=self.settings.machine,
             backend=self.settings.ingest.embed_with,
+            between=between,
+            niceness=self.settings.ingest.nice,
         )
 
     def _open_generator(self) -> Generator:

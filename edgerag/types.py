@@ -96,6 +96,7 @@ class ParsedDocument:
     headings: tuple[Heading, ...] = ()
     warnings: tuple[str, ...] = ()
     hidden: tuple[tuple[int, int], ...] = ()  # spans that a person does not see in the file, in order
+    first_line: int = 1  # the number that its first line has in the file, of which it may be a part
 
 
 @dataclass(frozen=True, slots=True)
@@ -441,6 +442,7 @@ class FileReport:
     size_bytes: int = 0  # of the file, or of the member itself; 0 where not known
     seconds: float = 0.0  # spent on parsing, chunking and storing it; embedding goes over all files together
     warnings: tuple[str, ...] = ()
+    moved_from: str = ""  # the path that it had before, when it was found to have moved
 
     @property
     def text_share(self) -> float | None:

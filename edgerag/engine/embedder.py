@@ -16,7 +16,7 @@ import numpy as np
 from edgerag.engine.fit import check_fit
 from edgerag.engine.gguf import Header, read_header
 from edgerag.engine.llama import Context, ContextSettings, Model
-from edgerag.engine.passages import Tokens, Workers
+from edgerag.engine.passages import Between, Tokens, Workers, go_on
 from edgerag.engine.wordpiece import WordPiece
 from edgerag.errors import ModelDamaged, ModelError, ModelWrongKind, UsageError
 from edgerag.types import EmbedderIdentity, ModelFile
@@ -64,6 +64,10 @@ class LlamaEmbedder:
         self._gathered = threading.Lock()  # of the teams: one computes at a time
         self._teams: dict[int, Workers] = {}  # by the number of workers
         self._wanted_workers = min(threads, MOST_WORKERS)
+        self._between: Between = go_on
+        self._niceness = 0
+        self._making_spare = threading.Lock()
+        self._spare: _Worker | None = None
         self._word_piece = (
             WordPiece(self._model.vocabulary()) if header.text("tokenizer.ggml.model", "") == "bert" else None
         )
@@ -93,7 +97,10 @@ class LlamaEmbedder:
     def embed_query(self, text: str) -> Vectors:
         """(dim,) float32 of unit length. Raises UsageError for a text without a single character to read."""
         tokens = self._tokens("query", text)
-        vector: Vectors = self.unit(self._workers[0].compute([tokens], threads=self._query_threads), [text])[0]
+        worker = self._workers[0]
+        if worker.is_busy:  # with a passage: a question does not wait for it
+            worker = self._spare_worker()
+        vector: Vectors = self.unit(worker.compute([tokens], threads=self._query_threads), [text])[0]
         return vector
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
@@ -120,6 +127,13 @@ class LlamaEmbedder:
         unit: Vectors = vectors / lengths.astype(np.float32)
         return unit
 
+    def let_past(self, between: Between, *, niceness: int = 0) -> None:
+        """From now on ``between`` is called before each passage, and may wait for what goes first; passages are
+        computed by threads of that priority."""
+        if niceness != self._niceness:
+            self.release_workers()  # a thread cannot take back what it gave up
+        self._between, self._niceness = between, niceness
+
     def use_workers(self, count: int) -> None:
         """From now on passages are computed by so many workers, which have the threads between them."""
         self._wanted_workers = max(1, min(count, self._threads))
@@ -136,8 +150,21 @@ class LlamaEmbedder:
 
     def close(self) -> None:
         self.release_workers()
+        if self._spare is not None:
+            self._spare.close()
+            self._spare = None
         self._workers[0].close()
         self._model.close()
+
+    def _spare_worker(self) -> _Worker:
+        """One for queries alone, made when it is first wanted; where there is no memory for it, the first."""
+        with self._making_spare:
+            if self._spare is None:
+                try:
+                    self._spare = _Worker(self._model, self._settings)
+                except ModelError:
+                    return self._workers[0]
+            return self._spare
 
     def _team(self, count: int) -> Workers:
         if count not in self._teams:
@@ -149,7 +176,13 @@ class LlamaEmbedder:
             workers = self._workers[:count]
             each = self._threads // len(workers)
             cpus = [self._cpus[n * each : (n + 1) * each] for n in range(len(workers))] if self._cpus else []
-            self._teams[count] = Workers([_Share(one, each) for one in workers], batch_tokens=0, cpus=cpus)
+            self._teams[count] = Workers(
+                [_Share(one, each) for one in workers],
+                batch_tokens=0,
+                cpus=cpus,
+                between=lambda: self._between(),
+                niceness=self._niceness,
+            )
         return self._teams[count]
 
     def _tokens(self, role: Literal["query", "passage"], text: str) -> list[int]:
@@ -178,6 +211,10 @@ class _Worker:
         self._lock = threading.Lock()
         self._dimension = model.dimension
         self._context = Context(model, settings)
+
+    @property
+    def is_busy(self) -> bool:
+        return self._lock.locked()
 
     def compute(self, texts: Sequence[Tokens], *, threads: int) -> Vectors:
         """(n, dim) float32 in the order of ``texts``."""

@@ -12,6 +12,7 @@ from edgerag.engine.embed_torch import torch_version, why_not
 from edgerag.engine.embedder import LlamaEmbedder, open_embedder
 from edgerag.engine.generator import GeneratorSettings, LlamaGenerator, open_generator
 from edgerag.engine.gguf import read_header
+from edgerag.engine.passages import Between, go_on
 from edgerag.engine.states.store import StateStore
 from edgerag.engine.tuning.apply import tuned_model, tuned_settings
 from edgerag.engine.tuning.choice import wait_environment
@@ -89,13 +90,22 @@ def open_embedding_model(model: ModelFile, *, machine: MachineSettings) -> Llama
 
 
 def open_bulk_embedder(
-    base: LlamaEmbedder, model: ModelFile, *, trials: Trials, machine: MachineSettings, backend: EmbedBackend
+    base: LlamaEmbedder,
+    model: ModelFile,
+    *,
+    trials: Trials,
+    machine: MachineSettings,
+    backend: EmbedBackend,
+    between: Between = go_on,
+    niceness: int = 0,
 ) -> BulkEmbedder:
     """The embedder of an ingest over ``base``, which was opened for ``model``. "auto" tries what is fastest here, once
     passages are many, and remembers it in ``trials``; any other ``backend`` is used from the start.
+    ``between`` is called between two passages, and may wait; they are computed by threads of that ``niceness``.
 
     Raises UsageError for a backend that cannot be had.
     """
+    base.let_past(between, niceness=niceness)
     plan = plan_cores(read_topology(), threads=machine.threads)
     threads, cpus = len(plan.prefill_cpus), plan.prefill_cpus if plan.pinned else ()
     header = read_header(model.path)
@@ -122,6 +132,8 @@ def open_bulk_embedder(
     return BulkEmbedder(
         base,
         decide=decide,
-        open_workers=lambda chosen: torch_workers(chosen, open_torch(chosen, header), cpus),
+        open_workers=lambda chosen: torch_workers(
+            chosen, open_torch(chosen, header), cpus, between=between, niceness=niceness
+        ),
         at_once=backend != "auto",
     )

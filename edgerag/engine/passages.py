@@ -9,18 +9,24 @@ from __future__ import annotations
 import heapq
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from edgerag.machine.affinity import pin_thread
+from edgerag.machine.courtesy import step_back
 
 if TYPE_CHECKING:
     from edgerag.types import Vectors
 
 Tokens = Sequence[int]
+Between = Callable[[], None]
+
+
+def go_on() -> None:
+    """What is done between two jobs where nobody has to be let past."""
 
 
 class Worker(Protocol):
@@ -35,11 +41,22 @@ class Worker(Protocol):
 class Workers:
     """Threads, one for each worker."""
 
-    def __init__(self, workers: Sequence[Worker], *, batch_tokens: int, cpus: Sequence[Sequence[int]] = ()) -> None:
+    def __init__(
+        self,
+        workers: Sequence[Worker],
+        *,
+        batch_tokens: int,
+        cpus: Sequence[Sequence[int]] = (),
+        between: Between = go_on,
+        niceness: int = 0,
+    ) -> None:
         """``batch_tokens``: about so many in one job; 0: every text is a job of its own. ``cpus``: where each worker
-        is held; none: where the system puts it."""
+        is held; none: where the system puts it. ``between`` is called before each job and may wait. ``niceness``: of
+        the threads."""
         self._workers = tuple(workers)
         self._batch_tokens = batch_tokens
+        self._between = between
+        self._niceness = niceness
         self._cpus = cpus
         self._placing = threading.Lock()
         self._placed = 0
@@ -53,6 +70,7 @@ class Workers:
 
         def work(worker: Worker) -> None:
             while True:
+                self._between()
                 try:
                     rows = waiting.popleft()
                 except IndexError:  # none is left
@@ -74,6 +92,7 @@ class Workers:
     def _place(self) -> None:
         with self._placing:
             number, self._placed = self._placed, self._placed + 1
+        step_back(self._niceness, pid=threading.get_native_id())
         if number < len(self._cpus):
             pin_thread(self._cpus[number])  # refused by a cpuset: then it runs where the system puts it
 

@@ -11,7 +11,7 @@ import hashlib
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from edgerag.errors import UsageError
@@ -42,8 +42,10 @@ def write_chunks(
     chunks: Sequence[Chunk],
     *,
     kv_versions: Sequence[int],
+    between: Callable[[], None] = lambda: None,
 ) -> None:
     """Makes ``chunks`` the chunks of the document. One whose embedding text was there keeps id and vector.
+    ``between`` is called before each.
 
     Raises UsageError if a chunk is not the text at its offsets.
     """
@@ -62,6 +64,7 @@ def write_chunks(
     kept = [known[key].pop() if known[key] else None for key in keys]
     remove_chunks(db, [chunk_id for ids in known.values() for chunk_id in ids])
     for chunk, key, old_id, kv_version in zip(chunks, keys, kept, kv_versions, strict=True):
+        between()
         values = (
             chunk.ordinal,
             chunk.start,
@@ -119,6 +122,12 @@ def remove_chunks(db: sqlite3.Connection, chunk_ids: Iterable[int]) -> None:
 
 def chunk_ids_of(db: sqlite3.Connection, document_id: int) -> list[int]:
     return [row[0] for row in db.execute("SELECT id FROM chunks WHERE document_id = ?", (document_id,))]
+
+
+def pending_ids(db: sqlite3.Connection, document_id: int) -> list[int]:
+    """Those of a document without a vector, in order."""
+    rows = db.execute("SELECT id FROM chunks WHERE document_id = ? AND state = 0 ORDER BY id", (document_id,))
+    return [row[0] for row in rows]
 
 
 def read_chunks(db: sqlite3.Connection, chunk_ids: Sequence[int]) -> list[StoredChunk]:

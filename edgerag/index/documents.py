@@ -11,11 +11,14 @@ import sqlite3
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from edgerag.errors import LibraryDamaged, UsageError
 from edgerag.index.store import damaged_row, sql_text, stored_json
 from edgerag.types import MEMBER_MARK, Document, Heading, Page, ParsedDocument
+
+# What a file that could not be read was without: with it, it is tried again though it did not change.
+FailureNeeds = Literal["", "password", "ocr"]
 
 # Characters in one part: unpacking one costs about 0.2 ms, and zlib gains little beyond its 32 KiB window.
 PART_CHARACTERS = 65_536
@@ -40,6 +43,25 @@ class Failure:
     reason: str
     size_bytes: int
     mtime_ns: int
+    needs: FailureNeeds = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """A document whose file has other facts now, and the same content."""
+
+    document_id: int
+    size_bytes: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A document whose file has another path now."""
+
+    document_id: int
+    path: str
+    root: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +121,14 @@ def write_document(db: sqlite3.Connection, parsed: ParsedDocument, facts: FileFa
         json.dumps(parsed.warnings),
         facts.content_bytes,
         facts.seconds,
+        parsed.first_line,
     )
     row = db.execute("SELECT id FROM documents WHERE path = CAST(? AS TEXT)", (sql_text(facts.path),)).fetchone()
     if row is None:
         cursor = db.execute(
             "INSERT INTO documents (path, root, title, media_type, content_sha256, size_bytes, mtime_ns,"
-            " text_length, pages, headings, warnings, content_bytes, seconds)"
-            " VALUES (CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " text_length, pages, headings, warnings, content_bytes, seconds, first_line)"
+            " VALUES (CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (sql_text(facts.path), *values),
         )
         document_id = int(cursor.lastrowid or 0)
@@ -114,7 +137,7 @@ def write_document(db: sqlite3.Connection, parsed: ParsedDocument, facts: FileFa
         db.execute(
             "UPDATE documents SET root = CAST(? AS TEXT), title = CAST(? AS TEXT), media_type = ?, content_sha256 = ?,"
             " size_bytes = ?, mtime_ns = ?, text_length = ?, pages = ?, headings = ?, warnings = ?,"
-            " content_bytes = ?, seconds = ? WHERE id = ?",
+            " content_bytes = ?, seconds = ?, first_line = ? WHERE id = ?",
             (*values, document_id),
         )
         db.execute("DELETE FROM document_texts WHERE document_id = ?", (document_id,))
@@ -131,8 +154,8 @@ def write_document(db: sqlite3.Connection, parsed: ParsedDocument, facts: FileFa
 def parsed_document(db: sqlite3.Connection, document_id: int) -> ParsedDocument:
     """What was given to write_document. Raises UsageError if there is no such document."""
     document = document_by_id(db, document_id)
-    length, pages, headings = db.execute(
-        "SELECT text_length, pages, headings FROM documents WHERE id = ?", (document_id,)
+    length, pages, headings, first_line = db.execute(
+        "SELECT text_length, pages, headings, first_line FROM documents WHERE id = ?", (document_id,)
     ).fetchone()
     try:
         page_spans = tuple(Page(*page) for page in stored_json(pages, list))
@@ -146,6 +169,7 @@ def parsed_document(db: sqlite3.Connection, document_id: int) -> ParsedDocument:
         pages=page_spans,
         headings=heading_places,
         warnings=document.warnings,
+        first_line=first_line,
     )
 
 
@@ -182,8 +206,11 @@ def _unpack(body: bytes, document_id: int) -> str:
         ) from error
 
 
-def touch_document(db: sqlite3.Connection, document_id: int, *, size_bytes: int, mtime_ns: int) -> None:
-    db.execute("UPDATE documents SET size_bytes = ?, mtime_ns = ? WHERE id = ?", (size_bytes, mtime_ns, document_id))
+def touch_documents(db: sqlite3.Connection, touched: Sequence[Touched]) -> None:
+    db.executemany(
+        "UPDATE documents SET size_bytes = ?, mtime_ns = ? WHERE id = ?",
+        ((each.size_bytes, each.mtime_ns, each.document_id) for each in touched),
+    )
 
 
 def move_document(db: sqlite3.Connection, document_id: int, *, path: str, root: str) -> None:
@@ -204,17 +231,18 @@ def delete_document(db: sqlite3.Connection, document_id: int) -> bool:
     return db.execute("DELETE FROM documents WHERE id = ?", (document_id,)).rowcount == 1
 
 
-def write_failure(db: sqlite3.Connection, path: str, *, reason: str, size_bytes: int, mtime_ns: int) -> None:
+def write_failure(db: sqlite3.Connection, failure: Failure) -> None:
     db.execute(
-        "INSERT OR REPLACE INTO failures (path, reason, size_bytes, mtime_ns)"
-        " VALUES (CAST(? AS TEXT), CAST(? AS TEXT), ?, ?)",
-        (sql_text(path), sql_text(reason), size_bytes, mtime_ns),
+        "INSERT OR REPLACE INTO failures (path, reason, size_bytes, mtime_ns, needs)"
+        " VALUES (CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?)",
+        (sql_text(failure.path), sql_text(failure.reason), failure.size_bytes, failure.mtime_ns, failure.needs),
     )
 
 
 def all_failures(db: sqlite3.Connection) -> list[Failure]:
     return [
-        Failure(*row) for row in db.execute("SELECT path, reason, size_bytes, mtime_ns FROM failures ORDER BY path")
+        Failure(*row)
+        for row in db.execute("SELECT path, reason, size_bytes, mtime_ns, needs FROM failures ORDER BY path")
     ]
 
 

@@ -22,12 +22,13 @@ from edgerag.index import chunks as chunk_rows
 from edgerag.index import left_out as left_out_rows
 from edgerag.index import tags as document_tags
 from edgerag.index.construction import Workshop
-from edgerag.index.documents import Failure, FileFacts
+from edgerag.index.documents import Failure, FailureNeeds, FileFacts, Move, Touched
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.identity import check_identity, read_identity, write_identity
 from edgerag.index.kv_news import KvNews
 from edgerag.index.lock import WriterLock
 from edgerag.index.nearest import checked_vectors
+from edgerag.index.right_of_way import RightOfWay
 from edgerag.index.sealing import Sealer
 from edgerag.index.segments import (
     FOLDER_NAME,
@@ -61,7 +62,7 @@ from edgerag.types import (
 if TYPE_CHECKING:
     from edgerag.types import Vectors
 
-__all__ = ["Failure", "Library", "open_library"]
+__all__ = ["Failure", "FailureNeeds", "Library", "Move", "Touched", "open_library"]
 
 
 def open_library(
@@ -146,6 +147,8 @@ class Library:
         self._segments = SegmentSet(
             folder, identity=identity, residency=self.residency, flat_rows=seal_settings.graph_rows
         )
+        with translated(folder):
+            self._way = RightOfWay(folder) if lock is not None else None
         self._closed = False
 
     @property
@@ -172,8 +175,15 @@ class Library:
         self._segments.close()
         self._kv_news.close()
         self._store.close()
+        if self._way is not None:
+            self._way.close()
         if self._lock is not None:
             self._lock.close()
+
+    def give_way(self) -> None:
+        """Waits, for a second at most, while somebody asks this library something; see right_of_way.py."""
+        if self._way is not None:
+            self._way.give()
 
     # ------------------------------------------------------------ documents
 
@@ -220,7 +230,7 @@ class Library:
             before = kv_keys.earlier(db, path)
             document_id = documents.write_document(db, parsed, facts)
             versions = kv_keys.replace(db, path, before, title=parsed.title, chunks=chunks)
-            chunk_rows.write_chunks(db, document_id, parsed, chunks, kv_versions=versions)
+            chunk_rows.write_chunks(db, document_id, parsed, chunks, kv_versions=versions, between=self.give_way)
             documents.delete_failures(db, [path])
             _add_tags(db, [document_id], tags)
         return document_id
@@ -244,24 +254,30 @@ class Library:
         with self._store.reading() as db:
             return document_tags.known_tags(db)
 
-    def touch_document(self, document_id: int, *, size_bytes: int, mtime_ns: int) -> None:
-        """Notes that the file was looked at again and its content is the same."""
-        with self._store.writing() as db:
-            documents.touch_document(db, document_id, size_bytes=size_bytes, mtime_ns=mtime_ns)
+    def touch_documents(self, touched: Sequence[Touched]) -> None:
+        """Notes that files were looked at again and their content is the same; in one transaction."""
+        if touched:
+            with self._store.writing() as db:
+                documents.touch_documents(db, touched)
 
-    def move_document(self, document_id: int, *, path: str, root: str) -> None:
-        """Notes that its file has another path now. Chunks and vectors stay; states are named by the path, and go.
+    def move_documents(self, moves: Sequence[Move], *, forget: Sequence[str] = ()) -> None:
+        """Notes that files have other paths now, in one transaction. Chunks and vectors stay; states are named by the
+        path, and go. What was known of ``forget`` as archives that were read, or as files that failed, is forgotten.
 
-        Raises UsageError if there is no such document, or one of that path.
+        Raises UsageError if there is no such document, or one of such a path; then none is moved.
         """
+        if not moves and not forget:
+            return
         with self._kv_news.writing() as db:
-            documents.document_by_id(db, document_id)
-            if documents.document_by_path(db, path) is not None:
-                raise UsageError(f"There is a document {path!r} already.")
-            kv_keys.remove(db, document_id)
-            documents.move_document(db, document_id, path=path, root=root)
-            kv_keys.restart(db, document_id, path)
-            documents.delete_failures(db, [path])
+            for move in moves:
+                documents.document_by_id(db, move.document_id)
+                if documents.document_by_path(db, move.path) is not None:
+                    raise UsageError(f"There is a document {move.path!r} already.")
+                kv_keys.remove(db, move.document_id)
+                documents.move_document(db, move.document_id, path=move.path, root=move.root)
+                kv_keys.restart(db, move.document_id, move.path)
+            documents.delete_failures(db, [*(move.path for move in moves), *forget])
+            documents.delete_containers(db, forget)
             catalogue.changed(db)  # filters by path are remembered
 
     def remove_documents(self, document_ids: Sequence[int]) -> int:
@@ -288,10 +304,14 @@ class Library:
         with self._store.writing() as db:
             documents.delete_containers(db, paths)
 
-    def record_failure(self, path: str, *, reason: str, size_bytes: int, mtime_ns: int) -> None:
-        """Remembers that a file could not be read, so that it is tried again only when it changed."""
+    def record_failure(
+        self, path: str, *, reason: str, size_bytes: int, mtime_ns: int, needs: FailureNeeds = ""
+    ) -> None:
+        """Remembers that a file could not be read, so that it is tried again only when it changed, or when there is
+        what it needs."""
+        failure = Failure(path, reason, size_bytes, mtime_ns, needs)
         with self._store.writing() as db:
-            documents.write_failure(db, path, reason=reason, size_bytes=size_bytes, mtime_ns=mtime_ns)
+            documents.write_failure(db, failure)
 
     def failures(self) -> list[Failure]:
         with self._store.reading() as db:
@@ -329,6 +349,11 @@ class Library:
         """Chunks that have no vector yet."""
         with self._store.reading() as db:
             return chunk_rows.pending_count(db)
+
+    def pending_of(self, document_id: int) -> list[int]:
+        """The chunks of a document that have no vector yet."""
+        with self._store.reading() as db:
+            return chunk_rows.pending_ids(db, document_id)
 
     def pending_chunks(self, limit: int) -> list[StoredChunk]:
         """The first of them, in id order."""

@@ -166,7 +166,13 @@ CREATE TABLE left_out (
 ) WITHOUT ROWID;
 """
 
-STEPS: tuple[str, ...] = (_STEP_1, _STEP_2, _STEP_3, _STEP_4, _STEP_5, _STEP_6)
+# What a file that could not be read was without; where the lines of a part of a text begin to count.
+_STEP_7 = """
+ALTER TABLE documents ADD COLUMN first_line INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE failures ADD COLUMN needs TEXT NOT NULL DEFAULT '';
+"""
+
+STEPS: tuple[str, ...] = (_STEP_1, _STEP_2, _STEP_3, _STEP_4, _STEP_5, _STEP_6, _STEP_7)
 
 
 def version_of(connection: sqlite3.Connection) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -20,6 +21,10 @@ _SETEXT = re.compile(r"\n {0,3}(?:=+|-+)[ \t]*(?=\n|$)")
 _UNDERLINED = re.compile(r"(?:([^\w\s])\1+[ \t]*\n)?[^\n]*\n([^\w\s])\2+[ \t]*(?=\n|$)")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
 _ROW_OR_ITEM = re.compile(r"^[ \t]*(?:[|+]|[-*+•][ \t]|\(?\w{1,3}[.)][ \t])|\S[ \t]\|[ \t]|\t", re.MULTILINE)
+# A block of more characters is cut at anchors, with at least so many between two; one line in so many is one.
+_LONG = 65_536
+_LEAST_ANCHORED = 16_384
+_ANCHOR_LINES = 64
 _ROWS_EXAMINED = 20_000  # characters of a block in which its kind shows
 
 
@@ -87,8 +92,27 @@ def _paragraphs(text: str, start: int, end: int, structured: bool) -> Iterator[B
         gap = _BLANK_LINE.search(text, position, end)
         stop = gap.start() if gap else end
         if span := trimmed(text, position, stop):
-            yield Block(*span, heading=None, lines=structured or _made_of_lines(text, *span))
+            lines = structured or _made_of_lines(text, *span)
+            for piece in _anchored(text, *span):
+                yield Block(*piece, heading=None, lines=lines)
         position = gap.end() if gap else end
+
+
+def _anchored(text: str, start: int, end: int) -> Iterator[Span]:
+    """A long block cut before lines whose checksum says so: an edit in it, or a line that a log was given since, then
+    moves the chunks up to the next such line, and no others."""
+    if end - start > _LONG:
+        position = start
+        while (position := text.find("\n", max(position, start + _LEAST_ANCHORED), end)) >= 0:
+            position += 1
+            stop = text.find("\n", position, end)
+            line = text[position : stop if stop >= 0 else end]
+            if zlib.crc32(line.encode("utf-8", "surrogatepass")) % _ANCHOR_LINES == 0 and stop >= 0:
+                if span := trimmed(text, start, position):
+                    yield span
+                start = position
+    if span := trimmed(text, start, end):
+        yield span
 
 
 def _made_of_lines(text: str, start: int, end: int) -> bool:

@@ -128,7 +128,7 @@ class _Chunker:
 
     def run(self) -> list[Chunk]:
         chunks: list[Chunk] = []
-        line, line_offset = 1, 0
+        line, line_offset = self._document.first_line, 0
         pack = self._pack_outline if self._outlined else self._pack
         for span, path in pack(self._sections()):
             context = self._context(path)

@@ -78,6 +78,17 @@ class Discovery:
         """True for what a rule leaves out, and for all that lies in it."""
         return any(place in self.left_out for place in _upwards(path))
 
+    def emptied_roots(self) -> tuple[str, ...]:
+        """Named folders that were looked at whole and in which there is no file at all, not even one that a rule
+        leaves out: as where a disk is not mounted."""
+        places = [candidate.root for candidate in self.files]
+        places += self.left_out
+        return tuple(
+            root
+            for root in self.roots
+            if root in self.looked_at and root in self.folders and not any(_inside(place, root) for place in places)
+        )
+
     def root_stands(self, path: str) -> bool:
         """Whether what was named is still there: when a disk is unplugged, nothing on it was deleted."""
         return any(os.path.lexists(root) for root in self.roots if _inside(path, root))

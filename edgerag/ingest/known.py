@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -16,17 +16,20 @@ if TYPE_CHECKING:
     from edgerag.index.library import Library
 
 Stat = tuple[int, int]  # size in bytes, time of change in ns
-# Of a failure that may pass without the file changing: a password that is given, a permission, Tesseract.
+# Of a failure that may pass without the file changing, and nobody can tell when: a permission.
 TRY_AGAIN: Stat = (-1, -1)
 
 
 class Known:
     """By path. A member's size and time are those of the file on the disk that it lies in."""
 
-    def __init__(self, library: Library, discovery: Discovery) -> None:
+    def __init__(self, library: Library, discovery: Discovery, *, has: Callable[[str], bool] = lambda _: False) -> None:
+        """``has`` tells whether there is now what a file could not be read without; see FailureNeeds."""
+        failures = library.failures()
+        self._to_try = {failure.path for failure in failures if failure.needs and has(failure.needs)}
         self.documents: dict[str, Document] = {document.path: document for document in library.documents()}
         self.failures: dict[str, tuple[int, int, str]] = {
-            failure.path: (failure.size_bytes, failure.mtime_ns, failure.reason) for failure in library.failures()
+            failure.path: (failure.size_bytes, failure.mtime_ns, failure.reason) for failure in failures
         }
         self.containers: dict[str, Stat] = library.containers()
         self.present = {candidate.path for candidate in discovery.files}
@@ -45,6 +48,10 @@ class Known:
         """Paths of the documents and failures in that file, each once."""
         return list(dict.fromkeys(self._members.get(outer, ())))
 
+    def is_to_try(self, path: str) -> bool:
+        """Whether that file failed, and may be read now although it did not change."""
+        return path in self._to_try or (path in self.failures and self.failures[path][:2] == TRY_AGAIN)
+
     def is_container(self, path: str) -> bool:
         return path in self.containers or path in self._members
 
@@ -56,8 +63,7 @@ class Known:
             return False
         if self.is_container(candidate.path):
             members = self._members.get(candidate.path, ())
-            again = any(path in self.failures and self.failures[path][:2] == TRY_AGAIN for path in members)
-            return self.containers.get(candidate.path) == stat and not again
+            return self.containers.get(candidate.path) == stat and not any(map(self.is_to_try, members))
         return document is not None
 
     def moved(self, candidates: Iterable[Candidate], gone: Iterable[str]) -> dict[str, str]:
@@ -87,12 +93,12 @@ class Known:
                 }
         return pairs
 
-    def rename(self, document: Document, path: str, moved: Document) -> None:
-        """Takes over what the library was told about a document that has another path now."""
+    def rename(self, document: Document, moved: Document) -> None:
+        """Takes over that a document has another path now."""
         del self.documents[document.path]
-        self.documents[path] = moved
-        if outer := self.outer(path):
-            self._members[outer].append(path)
+        self.documents[moved.path] = moved
+        if outer := self.outer(moved.path):
+            self._members[outer].append(moved.path)
 
 
 def is_gone(path: str) -> bool:

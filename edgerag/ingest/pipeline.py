@@ -11,24 +11,27 @@ in its report and stops nothing.
 from __future__ import annotations
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from edgerag.config import ChunkSettings, IngestSettings
-from edgerag.errors import DocumentEncrypted, DocumentScanned, DocumentTooLarge, LibraryDamaged
+from edgerag.errors import DocumentEncrypted, DocumentError, DocumentScanned, DocumentTooLarge, LibraryDamaged
+from edgerag.index.documents import FailureNeeds, Move, Touched
 from edgerag.ingest.ahead import ParseAhead, ToRead, WasRead
 from edgerag.ingest.chunk import chunk
 from edgerag.ingest.discover import Candidate, Discovery, discover
 from edgerag.ingest.ignore import Selection
 from edgerag.ingest.known import TRY_AGAIN, Known, is_gone
 from edgerag.ingest.pace import Pace
-from edgerag.ingest.parse.ocr import find_recogniser
+from edgerag.ingest.parse.ocr import Recogniser, find_recogniser
 from edgerag.ingest.parse.process import ParserProcess
-from edgerag.ingest.parse.wire import Failed, Parsed, Reply, Unchanged
+from edgerag.ingest.parse.wire import Failed, FileState, Parsed, Reply, Unchanged
 from edgerag.ingest.progress import Progress
 from edgerag.ingest.sealing import seal
 from edgerag.types import (
@@ -52,7 +55,9 @@ if TYPE_CHECKING:
 _WAIT_S = 0.2
 # Files that cost only a stat go by too fast to be told one by one.
 _PROGRESS_EVERY_S = 0.1
+_LET_PAST_EVERY_S = 0.005
 _REMOVED_TOGETHER = 500  # documents in one transaction
+_MOVED_TOGETHER = 1000  # moved or touched ones, which are less work
 
 
 def ingest(
@@ -66,12 +71,15 @@ def ingest(
     passwords: Sequence[str] = (),
     changed: Collection[str] | None = None,
     withheld: Collection[str] = (),
+    prune: bool = False,
     cancelled: CancelCheck,
 ) -> Iterator[IngestEvent]:
     """Brings the library in line with the files under ``paths``; the last event is IngestDone.
 
     Every document found there is given ``tags``, also one that did not change. ``passwords`` are tried on what is
     protected. With ``changed`` only these absolute paths under ``paths`` are looked at; ``withheld`` are never read.
+    What came from a named folder in which there is no file any more stays, since a disk may not be mounted there,
+    unless ``prune`` says that it is meant.
 
     Raises UsageError for a path that does not exist, and what the library and the embedder raise
     (StorageFull, LibraryBusy, ModelError, ...).
@@ -79,7 +87,10 @@ def ingest(
     discovery = discover(
         paths, own=library.folder, selection=Selection.of(settings), changed=changed, withheld=withheld
     )
-    return _Run(library, embedder, settings, chunks, tuple(tags), tuple(passwords), cancelled).events(discovery)
+    # One who asks for single paths saw them go.
+    keeps_emptied = changed is None and not prune
+    run = _Run(library, embedder, settings, chunks, tuple(tags), tuple(passwords), keeps_emptied, cancelled)
+    return run.events(discovery)
 
 
 class _Run:
@@ -91,6 +102,7 @@ class _Run:
         chunk_settings: ChunkSettings,
         tags: tuple[str, ...],
         passwords: tuple[str, ...],
+        keeps_emptied: bool,
         cancelled: CancelCheck,
     ) -> None:
         self._library = library
@@ -99,12 +111,14 @@ class _Run:
         self._chunk_settings = chunk_settings
         self._tags = tags
         self._passwords = passwords
+        self._keeps_emptied = keeps_emptied
         self._cancelled = cancelled
         self._pace = Pace(settings, cancelled=cancelled)
         self._reports: dict[str, FileReport] = {}
         self._sizes: dict[str, int] = {}  # of the files that were found
         self._known: Known
         self._moved: dict[str, str] = {}  # new path to old path
+        self._touched: list[Touched] = []  # to be told to the library
         self._beyond_limits: set[str] = set()  # files in which something was too large: a limit may be raised
         self._progress = Progress(files_total=0, clock=time.monotonic)
         self._told_at = float("-inf")
@@ -114,9 +128,10 @@ class _Run:
         self._progress.files_total = len(discovery.files) + len(discovery.unread)
         yield FilesDiscovered(self._progress.files_total)
         self._sizes = {candidate.path: candidate.size_bytes for candidate in discovery.files}
-        self._known = Known(self._library, discovery)
+        self._known = Known(self._library, discovery, has=self._has)
         gone = self._gone(discovery)
         self._move(discovery, gone)
+        self._keep_of_emptied(discovery, gone)
         yield from self._remove_gone(list(gone))
         yield from self._remove_left_out(discovery)
         for unread in discovery.unread:
@@ -132,6 +147,7 @@ class _Run:
         interrupted = self._cancelled()
         if not interrupted and (to_read or self._progress.chunks_pending):
             interrupted = yield from self._read_and_embed(to_read)
+        self._tell_touched()
         if not interrupted:
             interrupted = yield from self._seal(merge=True)
         self._keep_left_out(discovery, complete=not interrupted)
@@ -185,20 +201,54 @@ class _Run:
                 gone[path] = None
         return gone
 
+    def _keep_of_emptied(self, discovery: Discovery, gone: dict[str, None]) -> None:
+        """Takes out of ``gone`` what lay in a named folder in which nothing is left, and says so."""
+        kept: Counter[str] = Counter()
+        for root in discovery.emptied_roots() if self._keeps_emptied else ():
+            for path in [path for path in gone if path.startswith(root.rstrip("/") + "/")]:
+                del gone[path]
+                kept[root] += path in self._known.documents
+        for root, count in kept.items():
+            what = "The document" if count == 1 else f"The {count:,} documents"
+            self._notes[
+                f"There is no file in {root} any more. {what} from there stay in the library, in case a disk is not"
+                " mounted; --prune removes what is gone."
+            ] = None
+
     def _move(self, discovery: Discovery, gone: dict[str, None]) -> None:
         """Gives documents whose file moved their new path; takes them out of ``gone``."""
         roots = {candidate.path: candidate.root for candidate in discovery.files}
+        moves: list[Move] = []
+        forgotten: list[str] = []
         for new, old in self._known.moved(discovery.files, gone).items():
+            # Never in the midst of an archive: one that moved by halves is not known again.
+            if len(moves) + len(forgotten) >= _MOVED_TOGETHER:
+                self._library.move_documents(moves, forget=forgotten)
+                moves, forgotten = [], []
+            forgotten.append(old)
             for path in (old, *self._known.members(old)):
                 gone.pop(path, None)
                 if path in self._known.failures:
-                    self._library.clear_failure(path)
+                    forgotten.append(path)
                 target = new + path.removeprefix(old)
                 if (document := self._known.documents.get(path)) is not None:
-                    self._library.move_document(document.id, path=target, root=roots[new])
-                    self._known.rename(document, target, self._library.document(document.id))
+                    moves.append(Move(document.id, target, roots[new]))
+                    self._known.rename(document, replace(document, path=target, root=roots[new]))
                     self._moved[target] = path
-            self._library.forget_containers([old])
+        self._library.move_documents(moves, forget=forgotten)
+
+    def _has(self, need: str) -> bool:
+        """Whether this run has what a file of an earlier run could not be read without."""
+        return bool(self._passwords) if need == "password" else self._recogniser is not None
+
+    @cached_property
+    def _recogniser(self) -> Recogniser | None:
+        return find_recogniser(
+            self._settings.ocr,
+            self._settings.ocr_languages,
+            deadline_s=self._settings.parse_deadline_s,
+            memory_bytes=self._settings.parse_memory,
+        )
 
     def _remove_gone(self, gone: Sequence[str]) -> Iterator[IngestEvent]:
         """Removes what was found to be gone."""
@@ -243,17 +293,17 @@ class _Run:
 
         A refused file that was named itself, not found in a folder, is tried again: its user asks for it.
         """
-        path, stat = candidate.path, (candidate.size_bytes, candidate.mtime_ns)
-        document = self._known.documents.get(path)
-        failure = self._known.failures.get(path)
-        members = self._known.members(path)
-        refused = [member for member in members if member in self._known.failures]
-        if self._known.is_unchanged(candidate) and not (refused and path == candidate.root) and path not in self._moved:
+        path, stat, known = candidate.path, (candidate.size_bytes, candidate.mtime_ns), self._known
+        document = known.documents.get(path)
+        failure = known.failures.get(path)
+        members = known.members(path)
+        refused = [member for member in members if member in known.failures]
+        if known.is_unchanged(candidate) and not (refused and path == candidate.root) and path not in self._moved:
             yield self._report(path, "unchanged", "", document)
             for member in members:
                 self._progress.files_total += 1
                 yield self._report_known(member)
-        elif failure is not None and stat == failure[:2] and path != candidate.root:
+        elif failure is not None and stat == failure[:2] and path != candidate.root and not known.is_to_try(path):
             yield self._report(path, "failed", failure[2])
         else:
             to_read.append(ToRead(candidate, self._comparable_sha256(path)))
@@ -285,15 +335,11 @@ class _Run:
         parser = ParserProcess(
             memory_bytes=self._settings.parse_memory,
             max_file_bytes=self._settings.max_file_size,
+            max_text_bytes=self._settings.max_text_size,
             deadline_s=self._settings.parse_deadline_s,
             niceness=self._settings.nice,
             passwords=self._passwords,
-            recogniser=find_recogniser(
-                self._settings.ocr,
-                self._settings.ocr_languages,
-                deadline_s=self._settings.parse_deadline_s,
-                memory_bytes=self._settings.parse_memory,
-            ),
+            recogniser=self._recogniser,
         )
         ahead = ParseAhead(to_read, parser, known_sha256=self._comparable_sha256)
         try:
@@ -301,6 +347,7 @@ class _Run:
                 if self._cancelled():
                     return True
                 # Documents first: they can be found by keyword at once, and what is left becomes known.
+                self._library.give_way()
                 result = ahead.take(timeout_s=0.0 if self._progress.chunks_pending else _WAIT_S)
                 if isinstance(result, WasRead):
                     yield from self._store(result)
@@ -336,7 +383,7 @@ class _Run:
                 report = self._report(path, "ingested", _holding(reply), reply.document, chunk_count, seconds=seconds)
             case Unchanged(state):
                 assert document is not None, "only a known content can be found unchanged"
-                self._library.touch_document(document.id, size_bytes=state.size_bytes, mtime_ns=state.mtime_ns)
+                self._touch(document, state)
                 self._library.tag_documents([document.id], self._tags)
                 reason = f"It was {self._moved[path]}." if path in self._moved else ""
                 report = self._report(path, "unchanged", reason, document, seconds=result.seconds)
@@ -359,8 +406,7 @@ class _Run:
         if isinstance(reply, Unchanged):
             for member in members:
                 if (document := self._known.documents.get(member)) is not None:
-                    state = reply.state
-                    self._library.touch_document(document.id, size_bytes=state.size_bytes, mtime_ns=state.mtime_ns)
+                    self._touch(document, reply.state)
                     self._library.tag_documents([document.id], self._tags)
                 self._progress.files_total += 1
                 yield self._report_known(member)
@@ -374,9 +420,21 @@ class _Run:
                     self._library.clear_failure(member)
             holds = isinstance(reply, Parsed) and bool(reply.members) and path not in self._beyond_limits
         if holds and not isinstance(reply, Failed):
+            self._tell_touched()  # what it holds comes first: once the archive is known, nothing in it is looked at
             self._library.keep_container(path, size_bytes=reply.state.size_bytes, mtime_ns=reply.state.mtime_ns)
         elif path in self._known.containers:
             self._library.forget_containers([path])
+
+    def _touch(self, document: Document, state: FileState) -> None:
+        """Its content is the same. Many are told together: until then the next run would compare them again."""
+        if (document.size_bytes, document.mtime_ns) != (state.size_bytes, state.mtime_ns):
+            self._touched.append(Touched(document.id, state.size_bytes, state.mtime_ns))
+            if len(self._touched) >= _MOVED_TOGETHER:
+                self._tell_touched()
+
+    def _tell_touched(self) -> None:
+        self._library.touch_documents(self._touched)
+        self._touched = []
 
     def _put(self, candidate: Candidate, path: str, parsed: Parsed, *, started: float) -> tuple[int, int]:
         """Chunks and commits a document, which was begun with at ``started``; its number of chunks, and of those
@@ -385,7 +443,7 @@ class _Run:
         embedder = self._embedder()
         pieces = chunk(
             parsed.document,
-            count_tokens=embedder.count_tokens,
+            count_tokens=self._letting_past(embedder.count_tokens),
             settings=self._chunk_settings,
             max_tokens=embedder.max_tokens,
         )
@@ -401,7 +459,26 @@ class _Run:
             content_bytes=parsed.state.content_bytes,
             seconds=round(time.monotonic() - started, 3),
         )
-        return len(pieces), self._library.document(document_id).pending_count
+        # At once: the text may stand in a file that is replaced or removed before this one is embedded.
+        pending = self._library.pending_of(document_id)
+        vectors = self._known_vectors(pending)
+        if vectors:
+            self._library.put_vectors(list(vectors), np.stack(list(vectors.values())))
+            self._progress.chunks_known(len(vectors))
+        return len(pieces), len(pending) - len(vectors)
+
+    def _letting_past(self, count_tokens: Callable[[str], int]) -> Callable[[str], int]:
+        """The same, but for waiting while somebody asks: a long document is chunked for seconds."""
+        looked_at = time.monotonic()
+
+        def counted(text: str) -> int:
+            nonlocal looked_at
+            if time.monotonic() - looked_at >= _LET_PAST_EVERY_S:
+                self._library.give_way()
+                looked_at = time.monotonic()
+            return count_tokens(text)
+
+        return counted
 
     def _refuse(
         self, candidate: Candidate, path: str, failed: Failed, document: Document | None, *, seconds: float
@@ -409,17 +486,28 @@ class _Run:
         reason = str(failed.error)
         if isinstance(failed.error, DocumentTooLarge):
             self._beyond_limits.add(candidate.path)
+        needs = self._needs(failed.error)
         closed = isinstance(failed.error, DocumentEncrypted | DocumentScanned)
         if document is not None and (failed.skipped or failed.lasting or closed):
             # The file no longer says what the library would quote from it.
             self._library.remove_documents([document.id])
             reason += " What it said before was removed from the library."
         if not failed.skipped:
-            size_bytes, mtime_ns = (candidate.size_bytes, candidate.mtime_ns) if failed.lasting else TRY_AGAIN
-            self._library.record_failure(path, reason=str(failed.error), size_bytes=size_bytes, mtime_ns=mtime_ns)
+            as_it_is = (candidate.size_bytes, candidate.mtime_ns)
+            size_bytes, mtime_ns = as_it_is if failed.lasting or needs else TRY_AGAIN
+            self._library.record_failure(
+                path, reason=str(failed.error), size_bytes=size_bytes, mtime_ns=mtime_ns, needs=needs
+            )
         elif path in self._known.failures:
             self._library.clear_failure(path)
         return self._report(path, "skipped" if failed.skipped else "failed", reason, seconds=seconds)
+
+    def _needs(self, error: DocumentError) -> FailureNeeds:
+        """What may open the file in another run that this one had not. With Tesseract at hand a scan is tried again
+        each time: what kept it from reading may have passed."""
+        if isinstance(error, DocumentEncrypted):
+            return "password"
+        return "ocr" if isinstance(error, DocumentScanned) and self._recogniser is None else ""
 
     def _embed_batch(self) -> Iterator[IngestEvent]:
         stored = self._library.pending_chunks(self._settings.batch_chunks)
@@ -479,6 +567,7 @@ class _Run:
             size_bytes=size_bytes,
             seconds=seconds,
             warnings=() if document is None else document.warnings,
+            moved_from=self._moved.get(path, ""),
         )
         self._reports[path] = report
         self._progress.files_done += 1
@@ -488,4 +577,6 @@ class _Run:
 def _holding(parsed: Parsed) -> str:
     if not parsed.members:
         return ""
+    if parsed.in_parts:
+        return f"It is read in {len(parsed.members)} parts."
     return "It holds 1 file." if len(parsed.members) == 1 else f"It holds {len(parsed.members)} files."

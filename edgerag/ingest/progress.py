@@ -41,6 +41,10 @@ class Progress:
         self._chunks_read += chunks_to_embed
         self.chunks_pending += chunks_to_embed
 
+    def chunks_known(self, count: int) -> None:
+        """Chunks got their vectors from others with the same text."""
+        self.chunks_done += count
+
     def batch_embedded(self, chunks: int, *, pending: int, seconds: float) -> None:
         """A batch was embedded and committed; ``pending`` is what the library says is left."""
         self.chunks_done += chunks

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from edgerag.errors import UsageError
-from edgerag.machine.disk import storage_error, sync_folder
+from edgerag.ingest.parse.own_report import COLUMNS, JSON_KEY, JSON_VALUE
+from edgerag.machine.disk import is_full, storage_error, sync_folder
 from edgerag.safe_text import SafeText
 from edgerag.types import FileReport, IngestDone
 
@@ -27,17 +28,12 @@ _RAW_IN_JSON = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 # A spreadsheet takes a cell that begins so for a formula.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
-COLUMNS = (
-    "path", "state", "reason", "media_type", "pages", "chunks", "seconds", "characters", "size_bytes", "text_share",
-    "warnings",
-)  # fmt: skip
-
 
 class ReportFile:
     """A report that is to be written to ``path``."""
 
     def __init__(self, path: Path) -> None:
-        """Raises UsageError for a path that can be no report, StorageFull where the file system refuses it."""
+        """Raises UsageError for a path that can be no report, StorageFull where there is no room for it."""
         render = _RENDERERS.get(path.suffix.lower())
         if render is None:
             raise UsageError(
@@ -51,7 +47,16 @@ class ReportFile:
         self._render: Callable[[IngestDone], str] = render
         self._path = path
         self._partial = path.with_name(f".{path.name}.partial")
-        self._replace(b" " * _ROOM_BYTES, keep=False)
+        try:
+            self._write(b" " * _ROOM_BYTES, keep=False)
+        except OSError as error:
+            if is_full(error):
+                raise storage_error(error, path) from error
+            raise UsageError(
+                f"A report cannot be written to {str(path)!r}: the folder {str(path.parent)!r} takes no file"
+                f" ({error.strerror or error}).",
+                remedy="Name a folder that you may write to.",
+            ) from error
 
     @property
     def withheld(self) -> tuple[str, ...]:
@@ -61,23 +66,24 @@ class ReportFile:
     def write(self, done: IngestDone) -> None:
         """Raises StorageFull; then an older report stands as it was."""
         # Undecodable bytes of names become escapes, which JSON reads back as the same characters.
-        self._replace(self._render(done).encode("utf-8", "backslashreplace"), keep=True)
-
-    def _replace(self, data: bytes, *, keep: bool) -> None:
         try:
-            try:
-                with self._partial.open("wb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-                if keep:
-                    self._partial.replace(self._path)
-                    sync_folder(self._path.parent)
-            finally:
-                with contextlib.suppress(OSError):  # renamed, or never made
-                    self._partial.unlink()
+            self._write(self._render(done).encode("utf-8", "backslashreplace"), keep=True)
         except OSError as error:
             raise storage_error(error, self._path) from error
+
+    def _write(self, data: bytes, *, keep: bool) -> None:
+        """Raises OSError."""
+        try:
+            with self._partial.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            if keep:
+                self._partial.replace(self._path)
+                sync_folder(self._path.parent)
+        finally:
+            with contextlib.suppress(OSError):  # renamed, or never made
+                self._partial.unlink()
 
 
 def file_record(report: FileReport) -> Mapping[str, Any]:
@@ -99,8 +105,10 @@ def file_record(report: FileReport) -> Mapping[str, Any]:
 
 
 def merged(earlier: IngestDone, later: IngestDone) -> IngestDone:
-    """What two ingests, one after the other, say together; of a file the later has the word, if anything happened."""
-    reports = {report.path: report for report in earlier.reports}
+    """What two ingests, one after the other, say together; of a file the later has the word, if anything happened.
+    A file that moved since is told of under its new path alone."""
+    moved = {report.moved_from for report in later.reports}
+    reports = {report.path: report for report in earlier.reports if report.path not in moved}
     for report in later.reports:
         if report.outcome != "unchanged" or report.path not in reports:
             reports[report.path] = report
@@ -115,6 +123,7 @@ def merged(earlier: IngestDone, later: IngestDone) -> IngestDone:
 
 def _json(done: IngestDone) -> str:
     value = {
+        JSON_KEY: JSON_VALUE,
         "files": [file_record(report) for report in done.reports],
         "chunks_embedded": done.chunks_embedded,
         "seconds": round(done.seconds, 3),

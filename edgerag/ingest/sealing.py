@@ -30,9 +30,13 @@ def seal(
     news: SimpleQueue[MergeProgress | MergeReport | BaseException] = SimpleQueue()
     abandoned = threading.Event()
 
+    def is_to_stop() -> bool:
+        library.give_way()  # asked between two steps, which is where a question can be let past
+        return abandoned.is_set() or cancelled()
+
     def run() -> None:
         try:
-            news.put(library.seal(merge=merge, progress=news.put, cancelled=lambda: abandoned.is_set() or cancelled()))
+            news.put(library.seal(merge=merge, progress=news.put, cancelled=is_to_stop))
         except BaseException as error:  # noqa: BLE001 - raised again in the thread that listens
             news.put(error)
 

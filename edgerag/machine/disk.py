@@ -21,9 +21,14 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def is_full(error: OSError) -> bool:
+    """Whether a write was refused for want of room."""
+    return error.errno in _FULL
+
+
 def storage_error(error: OSError, path: Path) -> StorageFull:
     """The error of a write to ``path`` that the file system refused."""
-    what = "The disk is full" if error.errno in _FULL else "The file system refused"
+    what = "The disk is full" if is_full(error) else "The file system refused"
     return StorageFull(
         f"{what} while working on {path}: {error.strerror or error}.",
         remedy="Free some space, or check that the folder can be written, and run it again; nothing committed is lost.",

@@ -58,6 +58,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     ingest.add_argument("--hidden", action="store_true", help="read files whose names begin with a dot, too")
     ingest.add_argument("--watch", action="store_true", help="go on: read again what changes there, until Ctrl-C")
+    ingest.add_argument(
+        "--prune", action="store_true", help="remove the documents of a named folder in which nothing is left, too"
+    )
     ingest.add_argument("--report", metavar="FILE", help="write what became of each file to FILE.json or FILE.csv")
     ingest.add_argument(
         "--max-cpu", type=_percent, metavar="PERCENT", help="keep so much of all cores busy at most, on average"

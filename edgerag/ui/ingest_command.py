@@ -39,7 +39,7 @@ def ingest_flags(arguments: argparse.Namespace) -> dict[str, Any]:
 def run_ingest(session: Session, arguments: argparse.Namespace, stop: threading.Event) -> int:
     """``stop`` is set when the user has had enough. Raises EdgeragError."""
     paths = [user_path(path) for path in arguments.paths]
-    file = ReportFile(user_path(arguments.report)) if arguments.report else None
+    file = ReportFile(user_path(arguments.report)) if arguments.report is not None else None
     step_back(session.settings.ingest.nice)
     last: IngestDone | None = None  # of all that was done, where folders are followed
     with report.progress_bar(quiet=arguments.quiet) as bar:
@@ -82,6 +82,7 @@ def _events(
         tags=arguments.tag,
         passwords=_passwords(arguments),
         withheld=() if file is None else file.withheld,
+        prune=arguments.prune,
         cancelled=stop.is_set,
     )
 

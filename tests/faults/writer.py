@@ -18,7 +18,7 @@ import numpy as np
 
 from edgerag.errors import EdgeragError, StorageFull
 from edgerag.index.hnsw.residency import Residency
-from edgerag.index.library import Library, open_library
+from edgerag.index.library import Library, Touched, open_library
 from edgerag.index.segments import SealSettings
 from edgerag.types import Chunk, EmbedderIdentity, ParsedDocument, StoredChunk
 
@@ -82,7 +82,7 @@ def remove(library: Library, path: str) -> None:
 def touch(library: Library, path: str) -> None:
     document = library.document_by_path(path)
     if document is not None:
-        library.touch_document(document.id, size_bytes=2, mtime_ns=2)
+        library.touch_documents([Touched(document.id, 2, 2)])
 
 
 def tag(library: Library, path: str, name: str) -> None:

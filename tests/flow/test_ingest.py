@@ -59,6 +59,8 @@ class Bench:
         settings: IngestSettings = IngestSettings(),  # noqa: B008 - frozen
         cancelled: Callable[[], bool] = lambda: False,
         embedder: Callable[[], Embedder] | None = None,
+        passwords: Sequence[str] = (),
+        prune: bool = False,
     ) -> Iterator[IngestEvent]:
         return ingest(
             paths or (self.folder,),
@@ -66,6 +68,8 @@ class Bench:
             embedder=embedder or (lambda: self.embedder),
             settings=settings,
             chunks=ChunkSettings(),
+            passwords=passwords,
+            prune=prune,
             cancelled=cancelled,
         )
 
@@ -272,6 +276,35 @@ class TestAgain:
         assert bench.found("walrus") == []
         assert bench.library.failures() == []
         assert bench.outcomes(bench.run()) == {"keep/a.md": "unchanged"}
+
+    @pytest.mark.parametrize("left", ["nothing", "empty folders"])
+    def test_a_folder_in_which_nothing_is_left_may_be_a_disk_that_is_not_mounted(self, bench: Bench, left: str) -> None:
+        bench.write("a.md", "The badger sleeps.")
+        bench.write("sub/b.md", "The walrus dives.")
+        bench.write("broken.pdf", b"%PDF-1.4 broken")
+        bench.run()
+        for path in sorted(bench.folder.rglob("*"), reverse=True):
+            if path.is_file():
+                path.unlink()
+            elif left == "nothing":
+                path.rmdir()
+        done = bench.run()
+        assert done.reports == ()
+        (note,) = done.notes
+        assert f"no file in {bench.folder} any more" in note
+        assert "2 documents" in note and "--prune" in note
+        assert bench.found("walrus") == ["b.md"]
+        assert bench.outcomes(bench.run(prune=True)) == {"a.md": "removed", "sub/b.md": "removed"}
+        assert (bench.library.documents(), bench.library.failures()) == ([], [])
+        assert bench.run().notes == ()
+
+    def test_documents_of_an_emptied_folder_come_along_where_they_went(self, bench: Bench) -> None:
+        path = bench.write("old/a.md", "The badger sleeps.")
+        bench.run()
+        (bench.folder / "new").mkdir()
+        path.rename(bench.folder / "new" / "a.md")
+        bench.run(bench.folder / "old", bench.folder / "new")
+        assert [Path(document.path).parent.name for document in bench.library.documents()] == ["new"]
 
     def test_a_document_of_a_folder_that_cannot_be_entered_stays(
         self, bench: Bench, monkeypatch: pytest.MonkeyPatch

@@ -6,20 +6,28 @@ import io
 import os
 import shutil
 import tarfile
+import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from fakes import HashingEmbedder
 from flow.test_ingest import Bench
 from unit.ingest import craft
+from unit.ingest.fake_tesseract import Install, install
+from unit.ingest.pdf_craft import build, picture, text
 
 from edgerag.config import IngestSettings
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.library import open_library
 from edgerag.index.segments import SealSettings
+from edgerag.index.store import Store
+from edgerag.ingest.parse.process import ParserProcess
 from edgerag.types import Filter
+
+__all__ = ["install"]
 
 
 def long_text(subject: str) -> str:
@@ -46,6 +54,21 @@ def packed(files: Mapping[str, str | bytes]) -> bytes:
         for name, content in files.items():
             archive.writestr(name, content)
     return out.getvalue()
+
+
+@contextmanager
+def opened_files() -> Iterator[list[str]]:
+    """The files that a parser is asked for meanwhile."""
+    asked: list[str] = []
+    real = ParserProcess.read
+
+    def read(self: ParserProcess, path: str, **options: object) -> object:
+        asked.append(path)
+        return real(self, path, **options)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ParserProcess, "read", read)
+        yield asked
 
 
 class TestArchives:
@@ -99,11 +122,12 @@ class TestArchives:
         assert set(bench.outcomes(bench.run()).values()) == {"unchanged"}
 
     def test_an_archive_that_is_gone_takes_its_documents_along(self, bench: Bench) -> None:
+        bench.write("empty.txt", "")
         path = bench.write("box.zip", packed({"one.txt": "The badger digs.", "bad.docx": b"PK\x03\x04 no more"}))
         bench.run()
         path.unlink()
         done = bench.run()
-        assert bench.outcomes(done) == {"box.zip!/one.txt": "removed"}
+        assert bench.outcomes(done) == {"box.zip!/one.txt": "removed", "empty.txt": "skipped"}
         assert bench.library.documents() == []
         assert bench.library.failures() == []
         assert bench.library.containers() == {}
@@ -170,7 +194,86 @@ class TestArchives:
         bench.run()
         assert bench.outcomes(bench.run()) == {"wow!/one.txt": "unchanged"}
         path.unlink()
-        assert bench.outcomes(bench.run()) == {"wow!/one.txt": "removed"}
+        assert bench.outcomes(bench.run(prune=True)) == {"wow!/one.txt": "removed"}
+
+    def test_an_archive_with_a_protected_file_is_opened_again_when_there_is_a_password(self, bench: Bench) -> None:
+        locked = build([text(72, 700, "The heron stands in shallow water.")], user_password="foo")
+        bench.write("box.zip", packed({"one.txt": "The badger digs.", "locked.pdf": locked}))
+        bench.write("alone.pdf", locked)
+        bench.run()
+        with opened_files() as read:
+            again = bench.run()
+        assert read == []
+        assert bench.outcomes(again) == {
+            "alone.pdf": "failed",
+            "box.zip": "unchanged",
+            "box.zip!/one.txt": "unchanged",
+            "box.zip!/locked.pdf": "failed",
+        }
+        done = bench.run(passwords=("foo",))
+        assert bench.outcomes(done)["box.zip!/locked.pdf"] == bench.outcomes(done)["alone.pdf"] == "ingested"
+        assert sorted(bench.found("heron")) == ["alone.pdf", "locked.pdf"]
+        assert bench.library.failures() == []
+        assert set(bench.outcomes(bench.run()).values()) == {"unchanged"}
+
+    def test_a_scan_is_read_again_when_there_is_what_reads_it(self, bench: Bench, install: Install) -> None:
+        bench.write("scan.pdf", build([picture(595, 842)]))
+        off = IngestSettings(ocr="off")
+        assert bench.outcomes(bench.run(settings=off)) == {"scan.pdf": "failed"}
+        with opened_files() as read:
+            assert bench.outcomes(bench.run(settings=off)) == {"scan.pdf": "failed"}
+        assert read == []
+        install()
+        assert bench.outcomes(bench.run()) == {"scan.pdf": "ingested"}
+
+    def test_two_files_of_one_name_are_both_there(self, bench: Bench) -> None:
+        out = io.BytesIO()
+        with warnings.catch_warnings(), zipfile.ZipFile(out, "w") as archive:
+            warnings.simplefilter("ignore")
+            for words in ("The badger digs.", "The otter swims.", "The lynx hunts."):
+                archive.writestr("a/one.txt", words)
+        bench.write("box.zip", out.getvalue())
+        bench.run()
+        names = [bench.found(word) for word in ("badger", "otter", "lynx")]
+        assert names == [["one (2).txt"], ["one (3).txt"], ["one.txt"]]
+        assert set(bench.outcomes(bench.run()).values()) == {"unchanged"}
+
+    @pytest.mark.parametrize("kind", ["tar", "zip"])
+    def test_links_in_an_archive_are_named(self, bench: Bench, kind: str) -> None:
+        out = io.BytesIO()
+        if kind == "tar":
+            with tarfile.open(fileobj=out, mode="w") as archive:
+                info = tarfile.TarInfo("one.txt")
+                info.size = 5
+                archive.addfile(info, io.BytesIO(b"words"))
+                for name, of in (("soft.txt", tarfile.SYMTYPE), ("hard.txt", tarfile.LNKTYPE)):
+                    link = tarfile.TarInfo(name)
+                    link.type, link.linkname = of, "one.txt"
+                    archive.addfile(link)
+        else:
+            with zipfile.ZipFile(out, "w") as packing:
+                packing.writestr("one.txt", "words")
+                for name in ("soft.txt", "hard.txt"):
+                    entry = zipfile.ZipInfo(name)
+                    entry.create_system, entry.external_attr = 3, 0o120777 << 16
+                    packing.writestr(entry, "one.txt")
+        bench.write(f"box.{kind}", out.getvalue())
+        for _ in range(2):
+            (report,) = (report for report in bench.run().reports if report.path.endswith(f"box.{kind}"))
+            assert report.warnings == ("2 links in it are not followed: soft.txt, hard.txt.",)
+        assert bench.found("words") == ["one.txt"]
+
+    def test_copies_of_an_archive_are_embedded_once(self, bench: Bench) -> None:
+        box = packed({f"{n}.txt": long_text(f"thing {n}") for n in range(5)})
+        for name in ("a/box.zip", "b/box.zip", "copy of box.zip"):
+            bench.write(name, box)
+        bench.run(settings=IngestSettings(batch_chunks=2))
+        once = len(bench.embedder.embedded)
+        assert once == len(set(bench.embedder.embedded)) == bench.library.chunk_count() // 3
+        bench.write("c/box.zip", box)
+        bench.run()
+        assert bench.embedder.embedded == []
+        assert bench.library.pending_count() == 0
 
     def test_a_bomb_of_archives_ends(self, bench: Bench) -> None:
         data = packed({"x.txt": "x" * 1000})
@@ -226,6 +329,36 @@ class TestMoved:
         assert bench.outcomes(bench.run()) == {"new/one.txt": "unchanged", "new/two.txt": "unchanged"}
         assert bench.embedder.embedded == []
         assert bench.found("one") == ["one.txt"]
+
+    def test_a_moved_folder_is_a_few_transactions(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+        for number in range(150):
+            bench.write(f"old/{number}.txt", f"The thing number {number}.")
+        bench.write("old/box.zip", packed({"one.txt": long_text("badger"), "two.txt": long_text("otter")}))
+        bench.run()
+        (bench.folder / "old").rename(bench.folder / "new")
+        transactions = []
+        real = Store.writing
+        monkeypatch.setattr(Store, "writing", lambda store: (transactions.append(1), real(store))[1])
+        outcomes = bench.outcomes(bench.run())
+        assert len(outcomes) == 153 and set(outcomes.values()) <= {"unchanged", "ingested"}
+        assert bench.embedder.embedded == []
+        assert len(transactions) < 10
+        assert set(bench.outcomes(bench.run()).values()) == {"unchanged"}
+
+    def test_touched_files_are_told_together(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+        for number in range(100):
+            bench.write(f"{number}.txt", f"The thing number {number}.")
+        bench.run()
+        for path in bench.folder.iterdir():
+            os.utime(path, ns=(10**18, 10**18))
+        transactions = []
+        real = Store.writing
+        monkeypatch.setattr(Store, "writing", lambda store: (transactions.append(1), real(store))[1])
+        assert set(bench.outcomes(bench.run()).values()) == {"unchanged"}
+        assert len(transactions) < 10
+        with opened_files() as read:
+            bench.run()
+        assert read == []
 
     def test_a_moved_archive_keeps_its_documents(self, bench: Bench) -> None:
         path = bench.write("box.zip", packed({"one.txt": long_text("badger"), "two.txt": long_text("otter")}))

@@ -227,10 +227,11 @@ class TestReport:
         assert 0.5 < badger["text_share"] <= 1
         assert files["broken.docx"]["reason"] and files["empty.txt"]["reason"]
         table = docs.parent / "report.csv"
-        edgerag("ingest", "--report", str(table), "--exclude", "report.json", str(docs), check=1)
+        edgerag("ingest", "--report", str(table), str(docs), check=1)
         with table.open(newline="") as file:
             rows = {Path(row["path"]).name: row for row in csv.DictReader(file)}
         assert rows["badger.md"]["state"] == "unchanged"
+        assert (rows["report.json"]["state"], "report.json" in paths()) == ("skipped", False)
         assert int(rows["badger.md"]["characters"]) == badger["characters"] > 0
 
     def test_one_that_cannot_be_written_is_told_before_any_work(self, home: Path, docs: Path) -> None:
@@ -238,10 +239,11 @@ class TestReport:
             (docs / "report.txt", 2, ".json nor .csv"),
             (docs / "nowhere" / "report.json", 2, "no folder"),
             (docs, 2, ".json nor .csv"),
-            (Path("/proc/report.json"), 5, "file system refused"),
+            (Path("/proc/report.json"), 2, "takes no file"),
         ):
             done = edgerag("ingest", "--report", str(path), str(docs), check=code)
             assert words in done.stderr
+        assert "A path is empty" in edgerag("ingest", "--report", "", str(docs), check=2).stderr
         assert not (home / "indexes" / "default").exists()
 
     def test_it_follows_a_watch_without_being_read_itself(self, home: Path, docs: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import replace
 from pathlib import Path
 
@@ -70,6 +71,11 @@ def test_rows_of_a_spreadsheet_have_their_own_numbers_and_no_marks() -> None:
 
 def test_rows_of_an_empty_document() -> None:
     assert len(lay_out(plain_document("e", ""), 10)) == 1
+
+
+def test_a_part_of_a_file_has_the_line_numbers_of_the_file() -> None:
+    document = dataclasses.replace(plain_document("t", "one\ntwo\n"), first_line=1_000)
+    assert [row.line_number for row in lay_out(document, 20)] == [1_000, 1_001]
 
 
 def test_a_passage_is_found_where_it_was_or_where_it_went() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from fakes import HashingEmbedder, ScriptedGenerator
@@ -8,9 +9,13 @@ from fakes import HashingEmbedder, ScriptedGenerator
 from edgerag.config import GenerationSettings, LibrarySettings, MemorySettings, Settings, Share
 from edgerag.errors import EmbedderMismatch, LibraryError, LibraryMissing, UsageError
 from edgerag.index.hnsw.format import read_header
+from edgerag.index.right_of_way import RightOfWay
 from edgerag.locations import Locations
 from edgerag.session import Session
 from edgerag.types import AnswerDelta, AnswerDone, Filter, IngestDone, MergeProgress, VectorType
+
+if TYPE_CHECKING:
+    from edgerag.types import Vectors
 
 
 @pytest.fixture
@@ -46,6 +51,27 @@ def test_from_files_to_a_cited_answer(tmp_path: Path, docs: Path) -> None:
         assert source.cited
         text = session.parsed_document(source.hit.chunk.document_id).text
         assert text[source.quote_start : source.quote_start + len(source.quote)] == source.quote
+
+
+def test_an_ingest_stands_still_from_the_question_to_the_hits(tmp_path: Path, docs: Path) -> None:
+    with open_session(tmp_path) as session:
+        fill(session, docs)
+    seen: list[tuple[str, bool]] = []
+    way = RightOfWay(tmp_path / "indexes" / "default")
+
+    class Watching(HashingEmbedder):
+        def embed_query(self, text: str) -> Vectors:
+            seen.append(("embedding", way.is_taken()))
+            return super().embed_query(text)
+
+    with open_session(tmp_path, embedder=Watching()) as session:
+        session.search("When does the badger sleep?", limit=3)
+        seen.append(("found", way.is_taken()))
+        events = session.ask("When does the badger sleep?")
+        seen.extend((type(event).__name__, way.is_taken()) for event in events)
+    way.close()
+    assert [taken for name, taken in seen if name in ("embedding", "PlanMade", "HitsFound")] == [True] * 4
+    assert not any(taken for name, taken in seen if name in ("found", "InstantAnswer", "AnswerDelta", "AnswerDone"))
 
 
 def test_without_a_library(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 from edgerag.engine.embed_torch import BATCH_TOKENS, TorchBert, torch_version, why_not
 from edgerag.engine.embedder import MOST_WORKERS, LlamaEmbedder, open_embedder
 from edgerag.engine.gguf import Header, read_header
-from edgerag.engine.passages import Workers
+from edgerag.engine.passages import Between, Workers, go_on
 from edgerag.engine.tuning.budget import Budget, Stopped
 from edgerag.engine.tuning.child import run_child
 from edgerag.engine.tuning.kept import Kept
@@ -216,11 +216,14 @@ def open_torch(plan: PassagePlan, header: Header) -> TorchBert:
     return TorchBert(header, arithmetic=plan.arithmetic)
 
 
-def torch_workers(plan: PassagePlan, bert: TorchBert, cpus: Sequence[int] = ()) -> Workers:
-    """``bert`` as ``plan`` says, held on ``cpus`` if there are any."""
+def torch_workers(
+    plan: PassagePlan, bert: TorchBert, cpus: Sequence[int] = (), *, between: Between = go_on, niceness: int = 0
+) -> Workers:
+    """``bert`` as ``plan`` says, held on ``cpus`` if there are any, by threads of that priority; ``between`` is called
+    before each job."""
     bert.use_threads(plan.threads)
     held = [cpus[n * plan.threads : (n + 1) * plan.threads] for n in range(plan.workers)] if cpus else []
-    return Workers([bert] * plan.workers, batch_tokens=BATCH_TOKENS, cpus=held)
+    return Workers([bert] * plan.workers, batch_tokens=BATCH_TOKENS, cpus=held, between=between, niceness=niceness)
 
 
 def measure(

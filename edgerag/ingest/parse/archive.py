@@ -185,7 +185,7 @@ def _entries(file: io.BytesIO, length: int, found: members.Findings) -> tuple[li
                     entries.append(_Entry(info, tar))
                     if len(entries) > members.MOST_MEMBERS:
                         raise members.too_many(len(entries), "files or more")
-                elif not info.isdir():
+                elif not info.isdir() and len(found.links) < members.MOST_MEMBERS:
                     found.links.append(info.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
             end = tar.offset
             file.seek(end)

@@ -84,7 +84,7 @@ class Decoded:
 
 def looks_like_text(head: bytes) -> bool:
     """False for the beginning of a binary file."""
-    if not head or any(head.startswith(mark) for mark, _ in _BOMS) or _wide_encoding(head):
+    if not head or any(head.startswith(mark) for mark, _ in _BOMS) or wide_encoding(head):
         return True
     controls = sum(head.count(byte) for byte in range(1, 32) if byte not in _TEXT_CONTROLS)
     holes = head.count(0)  # a log after a power cut has blocks of NUL in it, and nothing else that is odd
@@ -103,7 +103,7 @@ def decode(data: bytes) -> Decoded:
     for mark, marked in _BOMS:
         if data.startswith(mark):
             return Decoded(data.decode(marked, "replace"), marked, guessed=False)
-    if encoding := _wide_encoding(data[:_SAMPLE_BYTES]):
+    if encoding := wide_encoding(data[:_SAMPLE_BYTES]):
         return Decoded(data.decode(encoding, "replace"), encoding, guessed=True)
     if japanese := _seven_bit_japanese(data):
         return Decoded(japanese, "iso2022_jp", guessed=True)
@@ -143,7 +143,7 @@ def _mostly_utf8(data: bytes) -> bool:
     return good > 4 * bad
 
 
-def _wide_encoding(head: bytes) -> str | None:
+def wide_encoding(head: bytes) -> str | None:
     """UTF-16 or UTF-32 without a mark, by where the zero bytes (or the bytes below 32) stand."""
     if len(head) < 8 or b"\x00" not in head:
         return None

@@ -25,7 +25,6 @@ _MOST_RATIO = 500
 
 Entry = TypeVar("Entry")
 
-
 _MOST_NAMED = 5  # members in a warning
 
 
@@ -98,16 +97,20 @@ def label(path: str) -> str:
 def named(entries: Iterable[tuple[str, Entry]], found: Findings) -> dict[str, Entry]:
     """The files of an archive under the names they are cited by, in order, without hidden ones, which are ``found``.
 
-    Of several with the same name the last stands, as when the archive is unpacked.
+    Of several with the same name the last has it, as when the archive is unpacked; those before it, which it replaced
+    or not, are there as "name (2)" and so on.
     """
-    last: dict[str, Entry] = {}
-    for name, entry in entries:
-        last.pop(name, None)
-        last[name] = entry
+    listed = list(entries)
+    last = {name: number for number, (name, _) in enumerate(listed)}
     names = Names()
-    labelled = [(label(name), entry) for name, entry in last.items()]
-    found.hidden += [name for name, _ in labelled if _is_hidden(name) and not _is_furniture(name)]
-    return {names.unique(name): entry for name, entry in labelled if name and not _is_hidden(name)}
+    called: dict[int, str] = {}
+    for number in [*sorted(last.values()), *(n for n, (name, _) in enumerate(listed) if last[name] != n)]:
+        name = label(listed[number][0])
+        if name and not _is_hidden(name):
+            called[number] = names.unique(name)
+        elif name and not _is_furniture(name):
+            found.hidden.append(name)
+    return {called[number]: listed[number][1] for number in sorted(called)}
 
 
 def file_name(name: str, *, fallback: str) -> str:

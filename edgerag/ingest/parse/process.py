@@ -25,6 +25,7 @@ from edgerag.ingest.parse.wire import (
     HEADER,
     MAGIC,
     MAX_BODY_BYTES,
+    MAX_TEXT_BYTES,
     Failed,
     Picture,
     Reply,
@@ -63,6 +64,7 @@ class ParserProcess:
         *,
         memory_bytes: int,
         max_file_bytes: int,
+        max_text_bytes: int = MAX_TEXT_BYTES,
         deadline_s: float,
         niceness: int = 0,
         passwords: Sequence[str] = (),
@@ -74,6 +76,7 @@ class ParserProcess:
         self._recogniser = recogniser
         self._memory_bytes = memory_bytes
         self._max_file_bytes = max_file_bytes
+        self._max_text_bytes = max_text_bytes
         self._deadline_s = deadline_s
         self._command = list(command) if command is not None else None
         self._process: subprocess.Popen[bytes] | None = None
@@ -96,6 +99,7 @@ class ParserProcess:
             member,
             passwords=self._passwords,
             ocr="off" if self._recogniser is None else self._recogniser.mode,
+            max_text_bytes=self._max_text_bytes,
         )
         reply = self._ask(request, stopped)
         if isinstance(reply, ToRecognise) and self._recogniser is not None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import importlib
+import io
 import os
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import PurePath
+from typing import BinaryIO
 
 from edgerag.errors import (
     DocumentDamaged,
@@ -28,6 +30,7 @@ from edgerag.ingest.parse import locked_odf, locked_office
 from edgerag.ingest.parse.hidden_text import with_hidden_characters
 from edgerag.ingest.parse.sniff import HEAD_BYTES, Format, needs_whole_file, sniff
 from edgerag.ingest.parse.source import Container, Source, Unrecognised
+from edgerag.ingest.parse.text_parts import comes_in_parts, open_parts
 from edgerag.ingest.parse.wire import Failed, FileState, Parsed, Picture, Request, ToRecognise, Unchanged, WorkerReply
 from edgerag.types import ParsedDocument
 
@@ -92,14 +95,8 @@ class Reader:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             return Failed(DocumentUnsupported("It is not a regular file."), skipped=True, lasting=False)
-        if status.st_size > request.max_bytes:
-            return Failed(too_large(status.st_size, request.max_bytes), skipped=True, lasting=False)
         identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-        if (
-            request.member
-            and self._opened is not None
-            and (request.path, identity) == (self._path, self._opened.identity)
-        ):
+        if request.member and self._opened is not None and self._path == request.path and self._opened.is_of(identity):
             return self._opened.read(request)
         self._opened = None
         name = PurePath(request.path).name
@@ -110,6 +107,10 @@ class Reader:
                 format_ = sniff(Source(head, name, ocr=request.ocr))
             except DocumentError as error:
                 return _failed(error, None)
+            if comes_in_parts(format_, name, status.st_size):
+                return self._open_parts(descriptor, request, name, format_)
+        if status.st_size > request.max_bytes:
+            return Failed(too_large(status.st_size, request.max_bytes), skipped=True, lasting=False)
         with os.fdopen(os.dup(descriptor), "rb") as file:
             data = file.read(status.st_size + 1)  # memory is reserved for as much as is asked for
             if len(data) > status.st_size:  # it grew since
@@ -135,7 +136,20 @@ class Reader:
                 return Failed(gone, skipped=False, lasting=False)
             return ToRecognise(found.pages) if isinstance(found, Unrecognised) else Parsed(found, state)
         self._path, self._opened = request.path, _Opened(identity, state, found)
-        return self._opened.read(request) if request.member else Parsed(found.document, state, found.members)
+        return self._opened.read(request) if request.member else _opened_reply(found, state)
+
+    def _open_parts(self, descriptor: int, request: Request, name: str, format_: Format) -> WorkerReply:
+        status = os.fstat(descriptor)
+        if status.st_size > request.max_text_bytes:
+            error = too_large(status.st_size, request.max_text_bytes, "ingest.max_text_size")
+            return Failed(error, skipped=True, lasting=False)
+        container, sha256 = open_parts(lambda: _reopened(request.path), name, format_)
+        state = FileState(sha256, status.st_size, status.st_mtime_ns)
+        if not request.member and state.sha256 == request.known_sha256:
+            return Unchanged(state)
+        identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        self._path, self._opened = request.path, _Opened(identity, state, container)
+        return self._opened.read(request) if request.member else _opened_reply(container, state)
 
 
 @dataclass(slots=True)
@@ -146,6 +160,13 @@ class _Opened:
     state: FileState
     container: Container
     inner: dict[tuple[str, ...], Container] = field(default_factory=dict)
+
+    def is_of(self, identity: tuple[int, int, int, int]) -> bool:
+        """Whether this is what was read of that file. A text in parts may have grown since, as logs do: it is read as
+        far as it went, and the next run goes on."""
+        if self.container.parse_part is not None:
+            return identity[:2] == self.identity[:2] and identity[2] >= self.identity[2]
+        return identity == self.identity
 
     def read(self, request: Request) -> WorkerReply:
         """The member that is asked for; its containers are opened one by one."""
@@ -166,6 +187,8 @@ class _Opened:
         if state.sha256 == request.known_sha256:
             return Unchanged(state)
         try:
+            if around.parse_part is not None:
+                return Parsed(_parse_part(around.parse_part, request.member[-1], data), state)
             source = _source(request, data, PurePath(request.member[-1]).name)
             if request.picture_of:
                 return _picture(source, request.picture_of)
@@ -174,7 +197,7 @@ class _Opened:
             return _failed(refused.error, refused.format)
         if isinstance(found, Container):
             self.inner[request.member] = found
-            return Parsed(found.document, state, found.members)
+            return _opened_reply(found, state)
         return ToRecognise(found.pages) if isinstance(found, Unrecognised) else Parsed(found, state)
 
     def _around(self, request: Request) -> Container:
@@ -189,6 +212,10 @@ class _Opened:
                 self.inner[chain] = found
             container = self.inner[chain]
         return container
+
+
+def _reopened(path: str) -> BinaryIO:
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0)
 
 
 class _Refused(Exception):
@@ -219,6 +246,8 @@ def _parse_any(source: Source, format_: Format | None) -> ParsedDocument | Conta
     try:
         source = _unlocked(source)
         format_ = format_ or sniff(source)
+        if comes_in_parts(format_, source.name, len(source.data)):
+            return open_parts(lambda: io.BytesIO(source.data), source.name, format_)[0]
         return parse(source, format_)
     except DocumentError as error:
         raise _Refused(error, format_) from error
@@ -237,6 +266,17 @@ def _unlocked(source: Source) -> Source:
     except Exception as error:  # as of a parser
         raise _gave_up("It cannot be decrypted", error) from error
     return source
+
+
+def _parse_part(parse_part: Callable[[str, bytes], ParsedDocument], name: str, data: bytes) -> ParsedDocument:
+    try:
+        return with_hidden_characters(parse_part(name, data))
+    except DocumentError as error:
+        raise _Refused(error, "text") from error
+
+
+def _opened_reply(container: Container, state: FileState) -> Parsed:
+    return Parsed(container.document, state, container.members, in_parts=container.parse_part is not None)
 
 
 def _content(container: Container, name: str, max_bytes: int) -> bytes:
@@ -285,10 +325,10 @@ def _gave_up(what: str, error: Exception) -> ParserDied:
     return ParserDied(f"{what}: {type(error).__name__}: {str(error)[:200]}".rstrip(": ") + ".")
 
 
-def too_large(size_bytes: int, max_bytes: int) -> DocumentTooLarge:
+def too_large(size_bytes: int, max_bytes: int, setting: str = "ingest.max_file_size") -> DocumentTooLarge:
     return DocumentTooLarge(
         f"It is larger than the limit ({size_bytes:,} bytes, the limit is {max_bytes:,}).",
-        remedy="Raise ingest.max_file_size to read it.",
+        remedy=f"Raise {setting} to read it.",
     )
 
 

@@ -13,6 +13,7 @@ from typing import Literal
 
 from edgerag.errors import DocumentDamaged, DocumentEncrypted, DocumentUnsupported
 from edgerag.ingest.parse.encoding import looks_like_text
+from edgerag.ingest.parse.own_report import is_own_report
 from edgerag.ingest.parse.source import Source
 
 Format = Literal[
@@ -182,6 +183,8 @@ def sniff(source: Source) -> Format:
         raise unsupported("an image, video or recording")
     if not looks_like_text(head):
         raise unsupported("a binary file")
+    if is_own_report(head):
+        raise unsupported("a report of this program (ingest --report)")
     return _text_kind(source, head)
 
 

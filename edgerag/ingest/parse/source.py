@@ -69,6 +69,8 @@ class Container:
     members: tuple[str, ...]
     read: Callable[[str, int], bytes]
     document: ParsedDocument | None = None
+    # Of what is no archive but one text in parts: makes a document of a part's name and bytes.
+    parse_part: Callable[[str, bytes], ParsedDocument] | None = None
 
 
 def clean_title(title: str) -> str:

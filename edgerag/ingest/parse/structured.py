@@ -18,7 +18,7 @@ from edgerag.types import ParsedDocument
 _LINES = frozenset({".jsonl", ".ndjson"})
 _YAML = frozenset({".yaml", ".yml"})
 # Above this the file is read as it stands: looking for its parts would take longer than embedding them is worth.
-_MOST_CHARACTERS = 50_000_000
+MOST_CHARACTERS = 50_000_000
 _MOST_CHECKED = 2_000_000  # of TOML, whose reader is slow
 # Lines that nobody reads: one is longer than this, and they are so long on average.
 _ENDLESS_LINE = 1000
@@ -40,14 +40,14 @@ def parse(source: Source) -> ParsedDocument:
     if extension == ".toml":
         return _toml(replace(document, media_type="application/toml"))
     document = replace(document, media_type="application/yaml")
-    if len(text) > _MOST_CHARACTERS:
+    if len(text) > MOST_CHARACTERS:
         return document
     return replace(document, headings=outline.headings(keyed_text.yaml_parts(text)))
 
 
 def _json(document: ParsedDocument) -> ParsedDocument:
     text = json_text.readable(document.text)
-    if len(text) > _MOST_CHARACTERS:
+    if len(text) > MOST_CHARACTERS:
         return replace(document, text=text)
     warnings = document.warnings
     if _endless(text) and (laid_out := json_text.laid_out(text)).count("\n") > text.count("\n"):
@@ -60,7 +60,7 @@ def _json(document: ParsedDocument) -> ParsedDocument:
 
 def _toml(document: ParsedDocument) -> ParsedDocument:
     text = document.text
-    if len(text) > _MOST_CHARACTERS:
+    if len(text) > MOST_CHARACTERS:
         return document
     if len(text) <= _MOST_CHECKED:
         try:
@@ -77,7 +77,7 @@ def _xml(source: Source) -> ParsedDocument:
         source = replace(source, data=source.data.decode(declared, "replace").encode())
     text, warnings = read_text(source)
     document = ParsedDocument(text=text, title=source.fallback_title, media_type="application/xml", warnings=warnings)
-    if len(text) > _MOST_CHARACTERS:
+    if len(text) > MOST_CHARACTERS:
         return document
     survey = xml_text.survey(text)
     if survey.damage:

@@ -22,6 +22,7 @@ MAGIC: Final = b"EDG1"
 HEADER: Final = struct.Struct(">4sQ")
 # Text of the largest file in JSON, with room for escapes; more is not an answer.
 MAX_BODY_BYTES: Final = 4 * 2**30
+MAX_TEXT_BYTES: Final = 8_000_000_000  # of a text that is read in parts, where nothing else is said
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Request:
     ocr: OcrMode = "off"  # other than "off" the reply may be ToRecognise
     recognised: tuple[Recognised, ...] = ()  # what OCR read on the pages that were asked for
     picture_of: int = 0  # draw this page, to be answered with Picture; 0: none
+    max_text_bytes: int = MAX_TEXT_BYTES  # of a text that is read in parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +54,12 @@ class FileState:
 @dataclass(frozen=True, slots=True)
 class Parsed:
     """A document, or a container: then ``members`` are to be asked for one by one, and ``document`` is what it says
-    itself, if anything."""
+    itself, if anything. ``in_parts``: they are parts of one text."""
 
     document: ParsedDocument | None
     state: FileState
     members: tuple[str, ...] = ()
+    in_parts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,7 @@ def request_body(request: Request) -> Mapping[str, Any]:
         "path": request.path,
         "known_sha256": request.known_sha256,
         "max_bytes": request.max_bytes,
+        "max_text_bytes": request.max_text_bytes,
         "seconds": request.seconds,
         "member": request.member,
         "passwords": request.passwords,
@@ -118,8 +122,9 @@ def request_body(request: Request) -> Mapping[str, Any]:
 
 def reply_body(reply: WorkerReply) -> Mapping[str, Any]:
     match reply:
-        case Parsed(document, state, members):
+        case Parsed(document, state, members, in_parts):
             return {
+                "in_parts": in_parts,
                 "state": _state_body(state),
                 "members": members,
                 "document": None if document is None else _document_body(document),
@@ -147,6 +152,7 @@ def read_request(body: Any) -> Request:
             path=_text(body["path"]),
             known_sha256=_text(body["known_sha256"]),
             max_bytes=_number(body["max_bytes"]),
+            max_text_bytes=_number(body["max_text_bytes"]),
             seconds=float(body["seconds"]),
             member=tuple(_text(name) for name in body["member"]),
             passwords=tuple(_text(password) for password in body["passwords"]),
@@ -179,7 +185,7 @@ def read_reply(body: Any) -> WorkerReply:
         if "document" not in body:
             return Unchanged(state)
         document = None if body["document"] is None else _read_document(body["document"])
-        return Parsed(document, state, tuple(_text(name) for name in body["members"]))
+        return Parsed(document, state, tuple(_text(name) for name in body["members"]), body["in_parts"] is True)
     except (KeyError, TypeError) as error:
         raise ValueError(f"not a reply: {error}") from error
 
@@ -193,6 +199,7 @@ def _document_body(document: ParsedDocument) -> Mapping[str, Any]:
         "headings": [(heading.level, heading.title, heading.start) for heading in document.headings],
         "warnings": document.warnings,
         "hidden": document.hidden,
+        "first_line": document.first_line,
     }
 
 
@@ -233,6 +240,9 @@ def _read_document(body: Any) -> ParsedDocument:
         if not position <= start <= end <= len(text):
             raise ValueError("the hidden spans do not lie in the text")
         position = end
+    first_line = _number(body["first_line"])
+    if first_line < 1:
+        raise ValueError("lines count from 1")
     return ParsedDocument(
         text=text,
         title=_text(body["title"]),
@@ -241,6 +251,7 @@ def _read_document(body: Any) -> ParsedDocument:
         headings=headings,
         warnings=tuple(_text(warning) for warning in body["warnings"]),
         hidden=hidden,
+        first_line=first_line,
     )
 
 

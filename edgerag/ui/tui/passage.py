@@ -63,7 +63,7 @@ def lay_out(document: ParsedDocument, width: int) -> list[Row]:
     rows: list[Row] = []
     next_mark = 0
     start = 0
-    number = 0
+    number = document.first_line - 1
     while start <= len(text):
         number += 1
         end = text.find("\n", start)

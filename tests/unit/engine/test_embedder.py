@@ -78,6 +78,13 @@ def test_threads_may_share_it(embedder: LlamaEmbedder) -> None:
     np.testing.assert_allclose(np.stack(together), embedder.embed_passages(texts), atol=1e-6)
 
 
+def test_a_question_does_not_wait_for_a_passage(embedder: LlamaEmbedder) -> None:
+    before = embedder.embed_query("When does the badger sleep?")
+    with embedder._workers[0]._lock, ThreadPoolExecutor(1) as pool:  # as while it computes one
+        meanwhile = pool.submit(embedder.embed_query, "When does the badger sleep?").result(timeout=60)
+    assert float(before @ meanwhile) > 0.9999
+
+
 def test_a_chat_model_is_refused_before_it_is_loaded(catalog: Catalog) -> None:
     with pytest.raises(ModelWrongKind, match=r"smollm2.* is a chat model"):
         open_embedder(catalog.find("chat", "smollm2-135m-instruct"), threads=1)

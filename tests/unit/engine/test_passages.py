@@ -69,6 +69,23 @@ def test_vectors_come_back_in_the_order_of_the_texts(lengths: list[int], workers
     assert vectors.tolist() == [[sum(text), len(text)] for text in texts]
 
 
+def test_between_two_texts_others_are_let_past_by_threads_of_low_priority() -> None:
+    priorities: list[int] = []
+    calls: list[int] = []
+
+    class Asked(Sums):
+        def compute(self, texts: Sequence[Tokens]) -> Vectors:
+            priorities.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+            return super().compute(texts)
+
+    team = Workers([Asked()], batch_tokens=0, between=lambda: calls.append(len(priorities)), niceness=11)
+    team.compute([[1], [2], [3]], dimension=2)
+    team.close()
+    assert calls[:3] == [0, 1, 2], "before each"
+    assert min(priorities) >= 11
+    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) < 11
+
+
 def test_a_worker_that_fails_ends_the_work_and_the_next_call_works() -> None:
     workers = [Sums(fails_at=7), Sums(fails_at=7)]
     team = Workers(workers, batch_tokens=0)

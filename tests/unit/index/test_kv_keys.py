@@ -307,6 +307,7 @@ def test_a_library_of_version_2_gets_version_1_names(tmp_path: Path, opened: Any
             "DROP TABLE containers; DROP INDEX chunks_by_key; DROP INDEX documents_by_content;"
             "ALTER TABLE chunks DROP COLUMN hidden; DROP TABLE left_out;"
             "ALTER TABLE documents DROP COLUMN content_bytes; ALTER TABLE documents DROP COLUMN seconds;"
+            "ALTER TABLE documents DROP COLUMN first_line; ALTER TABLE failures DROP COLUMN needs;"
             "PRAGMA user_version = 2;"
         )
     Store(library.folder, mode="read", steps=migrations.STEPS[:2]).close()

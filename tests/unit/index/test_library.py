@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from edgerag.errors import EmbedderMismatch, LibraryDamaged, LibraryMissing, UsageError
+from edgerag.index.documents import Touched
 from edgerag.index.hnsw.residency import Residency
 from edgerag.types import EmbedderIdentity, ParsedDocument
 
@@ -320,7 +321,7 @@ def test_touching_a_document_changes_its_stat_only(opened: Any, material: Any) -
     library = opened()
     document_id = material.put(library, "/docs/a", ["text"])
     before = library.document(document_id)
-    library.touch_document(document_id, size_bytes=99, mtime_ns=100)
+    library.touch_documents([Touched(document_id, 99, 100)])
     assert library.document(document_id) == dataclasses.replace(before, size_bytes=99, mtime_ns=100)
 
 

@@ -157,12 +157,17 @@ def test_long_names_keep_their_extension_and_different_files_their_own_names() -
     assert [container.read(name, 10) for name in container.members] == [b"1", b"2", b"3", b"4"]
 
 
-def test_of_files_with_the_same_name_the_last_stands() -> None:
+def test_of_files_with_the_same_name_the_last_has_it_and_the_others_are_there() -> None:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive, pytest.warns(UserWarning, match="Duplicate"):
-        for name, text in (("a.txt", "old"), ("b.txt", "b"), ("a.txt", "new")):
+        for name, text in (("a.txt", "old"), ("b.txt", "b"), ("a.txt", "newer"), ("a.txt", "new")):
             archive.writestr(name, text)
-    assert content(opened(out.getvalue())) == {"b.txt": b"b", "a.txt": b"new"}
+    assert content(opened(out.getvalue())) == {
+        "a (2).txt": b"old",
+        "b.txt": b"b",
+        "a (3).txt": b"newer",
+        "a.txt": b"new",
+    }
 
 
 @pytest.mark.parametrize(

@@ -132,20 +132,19 @@ def test_failures_come_back_by_kind(parser: ParserProcess, tmp_path: Path) -> No
 
 
 def test_a_file_over_the_size_limit_is_not_read(tmp_path: Path) -> None:
-    with (tmp_path / "large.txt").open("wb") as file:
-        file.truncate(60_000_000)
+    (tmp_path / "large.html").write_bytes(b"<p>Words.</p>\n<p>More</p>" * 2_400_000)
     parser = process()
-    reply = parser.read(str(tmp_path / "large.txt"))
+    reply = parser.read(str(tmp_path / "large.html"))
     parser.close()
     assert "larger than the limit (60,000,000 bytes, the limit is 50,000,000)" in reason(reply, DocumentTooLarge)
     assert isinstance(reply, Failed) and reply.skipped
 
 
 def test_running_out_of_memory_fails_that_file_only(tmp_path: Path) -> None:
-    (tmp_path / "wide.txt").write_bytes(("ж" * 20_000_000).encode())
+    (tmp_path / "wide.md").write_bytes(("ж" * 20_000_000).encode())
     (tmp_path / "small.txt").write_text("small")
     parser = process(memory=220_000_000)
-    assert "memory" in reason(parser.read(str(tmp_path / "wide.txt")))
+    assert "memory" in reason(parser.read(str(tmp_path / "wide.md")))
     reply = parser.read(str(tmp_path / "small.txt"))
     parser.close()
     assert isinstance(reply, Parsed)

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from edgerag.errors import StorageFull, UsageError
+from edgerag.errors import DocumentUnsupported, StorageFull, UsageError
+from edgerag.ingest.parse.sniff import sniff
+from edgerag.ingest.parse.source import Source
 from edgerag.ingest.report import COLUMNS, ReportFile, merged
 from edgerag.types import FileReport, IngestDone, Outcome
 
@@ -106,3 +108,31 @@ def test_the_later_ingest_has_the_word_if_anything_happened() -> None:
         ("/a", "ingested"), ("/b", "ingested"), ("/c", "removed"), ("/d", "unchanged")
     ]  # fmt: skip
     assert (both.chunks_embedded, both.seconds, both.notes) == (6, 3.0, ("N.",))
+
+
+def test_a_file_that_moved_is_told_of_under_its_new_path_alone() -> None:
+    first = done(one("/old/a"), one("/b"))
+    then = done(one("/new/a", "unchanged", "It was /old/a.", moved_from="/old/a"), one("/b", "unchanged"))
+    assert [report.path for report in merged(first, then).reports] == ["/b", "/new/a"]
+    again = done(one("/old/a"))
+    assert [report.path for report in merged(merged(first, then), again).reports] == ["/b", "/new/a", "/old/a"]
+
+
+@pytest.mark.parametrize("name", ["r.json", "r.csv"])
+def test_a_report_is_told_from_a_document_whatever_it_is_called(tmp_path: Path, name: str) -> None:
+    ReportFile(tmp_path / name).write(done(FULL))
+    data = (tmp_path / name).read_bytes()
+    for renamed in (name, "notes.txt"):
+        with pytest.raises(DocumentUnsupported, match="report of this program"):
+            sniff(Source(data, renamed))
+    assert sniff(Source(data[1:], name)) in ("structured", "csv")
+
+
+def test_a_folder_that_takes_no_file_is_no_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(UsageError, match="takes no file") as caught:
+        ReportFile(tmp_path / "r.json")
+    assert "space" not in str(caught.value)
