@@ -35,6 +35,8 @@ WhenTight = Literal["shrink", "refuse"]
 
 # Between an archive or a mail and what lies in it, in the path of a document.
 MEMBER_MARK = "!/"
+# In place of a language's code: numbers, code, too few words to tell, or not looked at yet.
+UNKNOWN_LANGUAGE = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ class ParsedDocument:
     warnings: tuple[str, ...] = ()
     hidden: tuple[tuple[int, int], ...] = ()  # spans that a person does not see in the file, in order
     first_line: int = 1  # the number that its first line has in the file, of which it may be a part
+    language: str = UNKNOWN_LANGUAGE  # the one that most of it is in: ISO 639-1, or 639-3 where that has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +144,7 @@ class Document:
     character_count: int = 0  # of its text
     content_bytes: int = 0  # of the file, or of the member of an archive or a mail, itself; 0 where not known
     seconds: float = 0.0  # that parsing and chunking it took
+    language: str = UNKNOWN_LANGUAGE  # the one that most of it is in
 
     @property
     def text_share(self) -> float | None:
@@ -181,6 +185,7 @@ class Filter:
     document_ids: tuple[int, ...] = ()
     paths: tuple[str, ...] = ()  # absolute; the document itself, or a folder above it
     tags: tuple[str, ...] = ()  # as the library keeps them
+    languages: tuple[str, ...] = ()  # codes, or UNKNOWN_LANGUAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,6 +448,7 @@ class FileReport:
     seconds: float = 0.0  # spent on parsing, chunking and storing it; embedding goes over all files together
     warnings: tuple[str, ...] = ()
     moved_from: str = ""  # the path that it had before, when it was found to have moved
+    language: str = ""  # of a document; "" of a file that is none
 
     @property
     def text_share(self) -> float | None:

@@ -1,26 +1,30 @@
 """Text analysis for the keyword index: the same rules when a chunk is indexed and when it is asked for.
 
 FTS5's tokenizer (``porter unicode61``) does words in scripts that put spaces between them. This module
-does the rest: compatibility forms and case are folded (NFKC, casefold); long words of alphabets keep
-their first letters only, which does for endings in every language what Porter's rules do for English;
-and runs of scripts without spaces are cut into single characters, which a query finds again as
-overlapping phrases of 2 (Han, Kana, Hangul) or 3 (Thai, Lao, Khmer, Myanmar) of them. What a query holds
-is only ever quoted, so that no text can become FTS5 syntax. Measured in docs/decisions/011.
+does the rest: compatibility forms and case are folded (NFKC, casefold); words lose their endings by the rules of
+their document's language (word_rules.py); and runs of scripts without spaces are cut into single characters, which a
+query finds again as overlapping phrases of 2 (Han, Kana, Hangul) or 3 (Thai, Lao, Khmer, Myanmar) of them. A query
+is looked for by all rules that the library holds. What it holds is only ever quoted, so that no text can become FTS5
+syntax. Measured in docs/decisions/011 and 037.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 
+from edgerag.index import word_rules
 from edgerag.index.stopwords import STOP_PHRASES, stop_words_of
+from edgerag.index.word_rules import PLAIN, Rules
 
 # Terms of one query. Each costs a pass over its postings, and FTS5 bounds the depth of an expression
 # (256); a question of a few sentences stays well below.
 MAX_TERMS = 96
+# Of all of them together, in a library of many languages.
+_MAX_FORMS = 8 * MAX_TERMS
 # Longer runs without a space are data, not words (base64, DNA): nobody asks for them.
 MAX_TERM_CHARACTERS = 128
 # Analysed at most: a query longer than this has given its 96 terms long before.
@@ -44,21 +48,6 @@ _CLUSTER = re.compile(
     "[^\u0e30-\u0e3a\u0e45\u0e47-\u0e4e\u0eb0-\u0ebc\u0ec6-\u0ecd\u102b-\u103e\u1056-\u1059\u17b4-\u17d3\u17dd]"
     "[\u0e30-\u0e3a\u0e45\u0e47-\u0e4e\u0eb0-\u0ebc\u0ec6-\u0ecd\u102b-\u103e\u1056-\u1059\u17b4-\u17d3\u17dd]*|."
 )
-# Letters kept of a word. hit@1 on XQuAD with and without: de .91/.88, ru .90/.80, el .91/.85, tr .88/.82,
-# en .94/.94; on Cranfield and SciFact nDCG@10 does not fall. Six for Latin letters measures alike,
-# but takes more words for the same ("transfer", "transform").
-_LATIN = "a-z\u00df-\u00f6\u00f8-\u024f\u1e00-\u1eff"
-_LONG_WORDS = re.compile(
-    f"([{_LATIN}]{{7}})[{_LATIN}]+"
-    "|([\u0370-\u03ff\u1f00-\u1fff]{6})[\u0370-\u03ff\u1f00-\u1fff]+"  # Greek
-    "|([\u0400-\u052f]{6})[\u0400-\u052f]+"  # Cyrillic
-    "|([\u0531-\u0587\u10d0-\u10ff]{6})[\u0531-\u0587\u10d0-\u10ff]+"  # Armenian, Georgian
-    "|([\u0620-\u064a]{6})[\u0620-\u064a]+"  # Arabic
-)
-# The Arabic article and what is written together with it. hit@1 on XQuAD .87 with, .82 without.
-_ARABIC_ARTICLE = re.compile(
-    r"(?<!\w)[\u0648\u0641]?(?:\u0628\u0627\u0644|\u0643\u0627\u0644|\u0644\u0644|\u0627\u0644)(?=\w{3})"
-)
 _STOP_PHRASES = re.compile("|".join(sorted(STOP_PHRASES, key=len, reverse=True)))
 # Between words, not inside identifiers: l'État, d'Italia, what's.
 _APOSTROPHE = re.compile("['\u2018\u2019\u02bc]")
@@ -72,16 +61,16 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One thing to look for: ``surface`` as the query says it (folded), ``words`` as they are indexed."""
+    """One thing to look for: ``surface`` as the query says it (folded), ``forms`` as it is indexed."""
 
     surface: str
-    words: str  # separated by spaces; more than one is a phrase
+    forms: tuple[str, ...]  # each once; words separated by spaces are a phrase
     weight: int = 1
 
     @property
     def expression(self) -> str:
-        """An FTS5 string; always quoted, so nothing in it is syntax."""
-        return '"' + self.words.replace('"', '""') + '"'
+        """Any of the forms: FTS5 strings, always quoted, so nothing in them is syntax."""
+        return " OR ".join('"' + form.replace('"', '""') + '"' for form in self.forms)
 
 
 def fold(text: str) -> str:
@@ -89,25 +78,42 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFKC", _UNSTORABLE.sub(" ", text)).casefold()
 
 
-def index_text(text: str) -> str:
+def index_text(text: str, *, rules: Rules = PLAIN) -> str:
     """``text`` as it is given to FTS5: words and single spaces."""
-    words = _shorten(_only_words(fold(text)))
-    return " ".join(_SPACELESS_RUN.sub(lambda run: f" {' '.join(_units(run[0]))} ", words).split())
+    apart = _SPACELESS_RUN.sub(lambda run: f" {' '.join(_units(run[0]))} ", _only_words(fold(text)))
+    return " ".join(word_rules.indexed(apart, rules).split())
 
 
-def _shorten(folded: str) -> str:
-    """Words without their endings."""
-    return _LONG_WORDS.sub(lambda word: word[word.lastindex or 0], _ARABIC_ARTICLE.sub("", folded))
+def query_terms(query: str, *, rules: Sequence[Rules] = (PLAIN,)) -> tuple[Term, ...]:
+    """The content terms of a query, each once, in order; stop words only if there is nothing else.
+
+    Each has the forms that it has by any of ``rules``; terms that share one are one.
+    """
+    terms: list[Term] = []
+    place: dict[str, int] = {}  # of the term, by each of its forms
+    folded = fold(query[:_MAX_QUERY_CHARACTERS])
+    plainly = word_rules.plain_letters(folded) == folded
+    for said in _all_said(folded):
+        forms = dict.fromkeys(form for r in rules for form in word_rules.asked(said.words, r, plainly=plainly))
+        new = tuple(form for form in forms if form not in place)
+        at = next((place[form] for form in forms if form in place), len(terms))
+        if at < len(terms):
+            terms[at] = replace(terms[at], forms=terms[at].forms + new)
+        elif new:
+            terms.append(Term(said.surface, new, said.weight))
+        place.update(dict.fromkeys(new, at))
+    stop = stop_words_of([term.surface for term in terms])
+    content = [term for term in terms if term.surface not in stop] or terms
+    return tuple(_bounded(content[:MAX_TERMS]))
 
 
-def query_terms(query: str) -> tuple[Term, ...]:
-    """The content terms of a query, each once, in order; stop words only if there is nothing else."""
-    terms: dict[str, Term] = {}
-    for term in _all_terms(fold(query[:_MAX_QUERY_CHARACTERS])):
-        terms.setdefault(term.words, term)
-    stop = stop_words_of([term.surface for term in terms.values()])
-    content = [term for term in terms.values() if term.surface not in stop]
-    return tuple((content or list(terms.values()))[:MAX_TERMS])
+def _bounded(terms: Sequence[Term]) -> Iterator[Term]:
+    """The first of them, with _MAX_FORMS forms in all."""
+    room = _MAX_FORMS
+    for term in terms:
+        if room:
+            yield replace(term, forms=term.forms[:room])
+            room -= min(room, len(term.forms))
 
 
 def match_expression(terms: tuple[Term, ...]) -> str:
@@ -115,7 +121,16 @@ def match_expression(terms: tuple[Term, ...]) -> str:
     return " OR ".join(term.expression for term in terms for _ in range(term.weight))
 
 
-def _all_terms(folded: str) -> Iterator[Term]:
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A term before any rules: ``words`` separated by spaces."""
+
+    surface: str
+    words: str
+    weight: int = 1
+
+
+def _all_said(folded: str) -> Iterator[_Said]:
     for piece in _APOSTROPHE.sub(" ", folded).split():
         position = 0
         for run in _SPACELESS_RUN.finditer(piece):
@@ -129,21 +144,21 @@ def _units(run: str) -> list[str]:
     return list(run) if _PAIR_RUN.match(run) else _CLUSTER.findall(run)
 
 
-def _phrases(run: str) -> Iterator[Term]:
+def _phrases(run: str) -> Iterator[_Said]:
     """The overlapping phrases of a run, question words cut out unless there is nothing else."""
     for part in [part for part in _STOP_PHRASES.split(run) if part] or [run]:
         yield from _windows(part)
 
 
-def _windows(run: str) -> Iterator[Term]:
+def _windows(run: str) -> Iterator[_Said]:
     units = _units(run)
     size = min(len(units), 2 if _PAIR_RUN.match(run) else 3)
     for start in range(len(units) - size + 1):
         window = units[start : start + size]
-        yield Term("".join(window), " ".join(window))
+        yield _Said("".join(window), " ".join(window))
 
 
-def _word_terms(piece: str) -> Iterator[Term]:
+def _word_terms(piece: str) -> Iterator[_Said]:
     """The words of a piece without spaces; one with signs inside is first of all a phrase.
 
     ``e-1042`` gives the phrase, with weight, and the longer of its parts, so that an exact identifier
@@ -154,10 +169,10 @@ def _word_terms(piece: str) -> Iterator[Term]:
         return
     if len(words) > 1:
         weight = 1 if _COMPOUND.fullmatch(piece) else _IDENTIFIER_WEIGHT
-        yield Term(_trimmed(piece), _shorten(" ".join(words)), weight)
+        yield _Said(_trimmed(piece), " ".join(words), weight)
         words = [word for word in words if len(word) > 1]
     for word in words:
-        yield Term(word, _shorten(word))
+        yield _Said(word, word)
 
 
 def _only_words(text: str) -> str:

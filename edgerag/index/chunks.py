@@ -19,6 +19,7 @@ from edgerag.index import analyze, catalogue
 from edgerag.index.documents import read_text
 from edgerag.index.kv_names import chunk_name, document_hash
 from edgerag.index.store import stored_json
+from edgerag.index.word_rules import Rules, rules_of
 from edgerag.types import Chunk, ParsedDocument, StoredChunk
 
 # SQLite's default limit is 32,766 parameters; smaller statements are prepared faster.
@@ -63,6 +64,7 @@ def write_chunks(
     keys = [embedding_key(chunk) for chunk in chunks]
     kept = [known[key].pop() if known[key] else None for key in keys]
     remove_chunks(db, [chunk_id for ids in known.values() for chunk_id in ids])
+    rules = rules_of(parsed.language)
     for chunk, key, old_id, kv_version in zip(chunks, keys, kept, kv_versions, strict=True):
         between()
         values = (
@@ -95,15 +97,34 @@ def write_chunks(
                 (*values, chunk_id),
             )
             db.execute("DELETE FROM chunk_words WHERE rowid = ?", (chunk_id,))
-        db.execute(
-            "INSERT INTO chunk_words (rowid, title, headings, body) VALUES (?, ?, ?, ?)",
-            (
-                chunk_id,
-                analyze.index_text(parsed.title),
-                analyze.index_text("\n".join(chunk.heading_path)),
-                analyze.index_text(chunk.text),
-            ),
-        )
+        _write_words(db, chunk_id, parsed.title, chunk.heading_path, chunk.text, rules=rules)
+
+
+def _write_words(
+    db: sqlite3.Connection, chunk_id: int, title: str, heading_path: Sequence[str], text: str, *, rules: Rules
+) -> None:
+    """The words of a chunk that has none."""
+    db.execute(
+        "INSERT INTO chunk_words (rowid, title, headings, body) VALUES (?, ?, ?, ?)",
+        (
+            chunk_id,
+            analyze.index_text(title, rules=rules),
+            analyze.index_text("\n".join(heading_path), rules=rules),
+            analyze.index_text(text, rules=rules),
+        ),
+    )
+
+
+def analyse_again(db: sqlite3.Connection, document_id: int, parsed: ParsedDocument) -> None:
+    """Makes the words of all chunks of a stored document anew, in the language of ``parsed``."""
+    rules = rules_of(parsed.language)
+    rows = db.execute(
+        'SELECT id, heading_path, start, "end" FROM chunks WHERE document_id = ? ORDER BY id', (document_id,)
+    ).fetchall()
+    for chunk_id, heading_path, start, end in rows:
+        headings = stored_json(heading_path, list)
+        db.execute("DELETE FROM chunk_words WHERE rowid = ?", (chunk_id,))
+        _write_words(db, chunk_id, parsed.title, headings, parsed.text[start:end], rules=rules)
 
 
 def embedding_key(chunk: Chunk) -> bytes:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from edgerag.errors import LibraryDamaged, UsageError
+from edgerag.index import word_rules
 from edgerag.index.store import damaged_row, sql_text, stored_json
 from edgerag.types import MEMBER_MARK, Document, Heading, Page, ParsedDocument
 
@@ -30,7 +31,7 @@ _COLUMNS = """
         (SELECT count(*) FROM chunks c WHERE c.document_id = d.id AND c.state = 0),
         d.warnings,
         (SELECT json_group_array(tag) FROM (SELECT tag FROM document_tags WHERE document_id = d.id ORDER BY tag)),
-        d.text_length, d.content_bytes, d.seconds
+        d.text_length, d.content_bytes, d.seconds, d.language
     FROM documents d
 """
 
@@ -101,9 +102,35 @@ def document_by_path(db: sqlite3.Connection, path: str) -> Document | None:
 
 
 def _document(row: tuple[Any, ...]) -> Document:
-    *facts, warnings, tags, characters, content_bytes, seconds = row
-    facts += [tuple(stored_json(warnings, list)), tuple(stored_json(tags, list)), characters, content_bytes, seconds]
+    *facts, warnings, tags, characters, content_bytes, seconds, language = row
+    facts += [tuple(stored_json(warnings, list)), tuple(stored_json(tags, list)), characters]
+    facts += [content_bytes, seconds, language]
     return Document(*facts)
+
+
+def known_languages(db: sqlite3.Connection) -> list[str]:
+    """Every language that a document has, in alphabetical order."""
+    return sorted({language for language, _ in analysed(db)})
+
+
+def analysed(db: sqlite3.Connection) -> list[tuple[str, int]]:
+    """Each pair of language and version of the analysis that documents have.
+
+    One look-up in the index for each pair, where DISTINCT would read it whole.
+    """
+    rows = db.execute(
+        "WITH RECURSIVE pair (language, analysis) AS ("
+        " SELECT * FROM (SELECT language, analysis FROM documents ORDER BY language, analysis LIMIT 1)"
+        " UNION ALL"
+        " SELECT d.language, d.analysis FROM pair p JOIN documents d ON d.id = ("
+        "  SELECT n.id FROM documents n WHERE (n.language, n.analysis) > (p.language, p.analysis)"
+        "  ORDER BY n.language, n.analysis LIMIT 1))"
+        " SELECT language, analysis FROM pair"
+    )
+    pairs = [(language, analysis) for language, analysis in rows]
+    if not all(isinstance(language, str) and isinstance(analysis, int) for language, analysis in pairs):
+        raise damaged_row("the language of a document")  # SQLite keeps any value in any column
+    return pairs
 
 
 def write_document(db: sqlite3.Connection, parsed: ParsedDocument, facts: FileFacts) -> int:
@@ -122,13 +149,15 @@ def write_document(db: sqlite3.Connection, parsed: ParsedDocument, facts: FileFa
         facts.content_bytes,
         facts.seconds,
         parsed.first_line,
+        parsed.language,
+        word_rules.VERSION,
     )
     row = db.execute("SELECT id FROM documents WHERE path = CAST(? AS TEXT)", (sql_text(facts.path),)).fetchone()
     if row is None:
         cursor = db.execute(
             "INSERT INTO documents (path, root, title, media_type, content_sha256, size_bytes, mtime_ns,"
-            " text_length, pages, headings, warnings, content_bytes, seconds, first_line)"
-            " VALUES (CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " text_length, pages, headings, warnings, content_bytes, seconds, first_line, language, analysis)"
+            " VALUES (CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (sql_text(facts.path), *values),
         )
         document_id = int(cursor.lastrowid or 0)
@@ -137,7 +166,7 @@ def write_document(db: sqlite3.Connection, parsed: ParsedDocument, facts: FileFa
         db.execute(
             "UPDATE documents SET root = CAST(? AS TEXT), title = CAST(? AS TEXT), media_type = ?, content_sha256 = ?,"
             " size_bytes = ?, mtime_ns = ?, text_length = ?, pages = ?, headings = ?, warnings = ?,"
-            " content_bytes = ?, seconds = ?, first_line = ? WHERE id = ?",
+            " content_bytes = ?, seconds = ?, first_line = ?, language = ?, analysis = ? WHERE id = ?",
             (*values, document_id),
         )
         db.execute("DELETE FROM document_texts WHERE document_id = ?", (document_id,))
@@ -149,6 +178,25 @@ def write_document(db: sqlite3.Connection, parsed: ParsedDocument, facts: FileFa
         ),
     )
     return document_id
+
+
+def analysed_before(db: sqlite3.Connection, *, limit: int) -> list[int]:
+    """Ids of documents whose words were made by an older version of the analysis, the first of them."""
+    rows = db.execute(
+        "SELECT id FROM documents WHERE analysis < ? ORDER BY id LIMIT ?", (word_rules.VERSION, max(0, limit))
+    )
+    return [row[0] for row in rows]
+
+
+def analysed_before_count(db: sqlite3.Connection) -> int:
+    return int(db.execute("SELECT count(*) FROM documents WHERE analysis < ?", (word_rules.VERSION,)).fetchone()[0])
+
+
+def set_language(db: sqlite3.Connection, document_id: int, language: str) -> None:
+    """Notes what language it is in, and that its words were made by the analysis of now."""
+    db.execute(
+        "UPDATE documents SET language = ?, analysis = ? WHERE id = ?", (language, word_rules.VERSION, document_id)
+    )
 
 
 def parsed_document(db: sqlite3.Connection, document_id: int) -> ParsedDocument:
@@ -170,6 +218,7 @@ def parsed_document(db: sqlite3.Connection, document_id: int) -> ParsedDocument:
         headings=heading_places,
         warnings=document.warnings,
         first_line=first_line,
+        language=document.language,
     )
 
 

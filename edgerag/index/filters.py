@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgerag.errors import UsageError
+from edgerag.index.documents import known_languages
 from edgerag.index.store import damaged_row, sql_text
 from edgerag.index.tags import known_tags, normal_tag
 from edgerag.types import MEMBER_MARK, Filter
@@ -58,14 +59,17 @@ def matching(where: Filter) -> Matching:
             "d.id IN (SELECT document_id FROM document_tags WHERE tag IN (SELECT value FROM json_each(?)))"
         )
         parameters.append(json.dumps(where.tags))
+    if where.languages:
+        conditions.append("d.language IN (SELECT value FROM json_each(?))")
+        parameters.append(json.dumps(where.languages))
     # The text put into the statement is fixed; what the user gave is in the parameters.
     return Matching(f"SELECT d.id FROM documents d WHERE {' AND '.join(conditions) or '1'}", tuple(parameters))  # noqa: S608
 
 
 def checked_filter(db: sqlite3.Connection, where: Filter) -> Filter:
-    """``where`` with its tags in their normal spelling.
+    """``where`` with its tags and languages in their normal spelling.
 
-    Raises UsageError for a tag, path or id that no document has, and for a combination that leaves none.
+    Raises UsageError for a tag, path, id or language that no document has, and for a combination that leaves none.
     """
     if len(where.paths) > _MOST_PATHS:
         raise UsageError(f"A filter takes {_MOST_PATHS} paths at most, not {len(where.paths)}.")
@@ -86,10 +90,25 @@ def checked_filter(db: sqlite3.Connection, where: Filter) -> Filter:
     for document_id in where.document_ids:
         if not _count(db, Filter(document_ids=(document_id,))):
             raise UsageError(f"There is no document #{document_id} in the library.", remedy=_LIST)
-    checked = Filter(where.document_ids, where.paths, tags)
+    languages = _checked_languages(db, where.languages)
+    checked = Filter(where.document_ids, where.paths, tags, languages)
     if not _count(db, checked):
         raise UsageError("No document in the library matches all of the filters together.", remedy=_LIST)
     return checked
+
+
+def _checked_languages(db: sqlite3.Connection, codes: Sequence[str]) -> tuple[str, ...]:
+    languages = tuple(dict.fromkeys(code.strip().lower() for code in codes))
+    if not languages:
+        return ()
+    known = known_languages(db)
+    for language in languages:
+        if language not in known:
+            raise UsageError(
+                f"No document in the library is in the language {language!r}.",
+                remedy=f"Languages of its documents: {', '.join(known)}. They are ISO codes, such as en, de, zh.",
+            )
+    return languages
 
 
 def _count(db: sqlite3.Connection, where: Filter) -> int:

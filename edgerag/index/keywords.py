@@ -6,7 +6,8 @@ import math
 import sqlite3
 from collections.abc import Sequence
 
-from edgerag.index import analyze, filters
+from edgerag.index import analyze, documents, filters
+from edgerag.index.word_rules import rules_of_all
 from edgerag.types import Filter, LegHit
 
 # Weights of title, headings, body in BM25. A title says what the whole document is about, and stands
@@ -17,15 +18,15 @@ _BATCH = 500
 
 def search(db: sqlite3.Connection, query: str, *, limit: int, where: Filter | None = None) -> list[LegHit]:
     """The best chunks by BM25, higher is better; equal scores by id. Rarity is that of the whole library."""
-    terms = analyze.query_terms(query)
+    terms = _terms(db, query)
     if not terms or limit < 1:
         return []
     chosen, parameters = "", tuple[object, ...]()
     if where is not None:
-        documents = filters.matching(where)
+        matching = filters.matching(where)
         # CROSS JOIN keeps the order of the loops: the other way round every chunk would run the MATCH anew.
-        chosen = f" CROSS JOIN chunks c ON c.id = chunk_words.rowid AND c.document_id IN ({documents.select})"
-        parameters = documents.parameters
+        chosen = f" CROSS JOIN chunks c ON c.id = chunk_words.rowid AND c.document_id IN ({matching.select})"
+        parameters = matching.parameters
     # The text put into the statement is fixed; what the user gave is in the parameters.
     rows = db.execute(
         f"SELECT chunk_words.rowid, bm25(chunk_words, ?, ?, ?) AS score FROM chunk_words{chosen}"  # noqa: S608
@@ -41,7 +42,7 @@ def coverage(db: sqlite3.Connection, query: str, chunk_ids: Sequence[int]) -> di
     A term that stands nowhere in the library weighs most: a question about something unknown is
     covered by nothing.
     """
-    terms = analyze.query_terms(query)
+    terms = _terms(db, query)
     total = int(db.execute("SELECT count(*) FROM chunk_words_docsize").fetchone()[0])
     covered = dict.fromkeys(chunk_ids, 0.0)
     sum_of_weights = 0.0
@@ -57,6 +58,11 @@ def coverage(db: sqlite3.Connection, query: str, chunk_ids: Sequence[int]) -> di
     if not sum_of_weights:
         return covered
     return {chunk_id: min(1.0, weight / sum_of_weights) for chunk_id, weight in covered.items()}
+
+
+def _terms(db: sqlite3.Connection, query: str) -> tuple[analyze.Term, ...]:
+    """By the rules of every document of the library."""
+    return analyze.query_terms(query, rules=rules_of_all(documents.analysed(db)))
 
 
 def _holders(db: sqlite3.Connection, term: analyze.Term, among: dict[int, float]) -> list[int]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
@@ -228,12 +229,37 @@ class Library:
         facts = FileFacts(path, root, content_sha256, size_bytes, mtime_ns, content_bytes, seconds)
         with self._kv_news.writing() as db:
             before = kv_keys.earlier(db, path)
+            known = documents.document_by_path(db, path)
+            if known is not None and known.language != parsed.language:
+                catalogue.changed(db)  # filters by language are remembered
             document_id = documents.write_document(db, parsed, facts)
             versions = kv_keys.replace(db, path, before, title=parsed.title, chunks=chunks)
             chunk_rows.write_chunks(db, document_id, parsed, chunks, kv_versions=versions, between=self.give_way)
             documents.delete_failures(db, [path])
             _add_tags(db, [document_id], tags)
         return document_id
+
+    def analyse_again(self, language_of: Callable[[ParsedDocument], str], *, limit: int) -> int:
+        """Makes the words of so many documents anew whose words an older version of this program made, and finds their
+        languages; how many there were. Until then they are found by that version's rules. Vectors stay as they are.
+
+        Each document is one durable transaction.
+        """
+        with self._store.reading() as db:
+            ids = documents.analysed_before(db, limit=limit)
+        for document_id in ids:
+            with self._store.writing() as db:
+                parsed = documents.parsed_document(db, document_id)
+                parsed = replace(parsed, language=language_of(parsed))
+                chunk_rows.analyse_again(db, document_id, parsed)
+                documents.set_language(db, document_id, parsed.language)
+                catalogue.changed(db)  # filters by language are remembered
+        return len(ids)
+
+    def analysed_before_count(self) -> int:
+        """Documents whose words an older version of this program made."""
+        with self._store.reading() as db:
+            return documents.analysed_before_count(db)
 
     def tag_documents(self, document_ids: Sequence[int], tags: Sequence[str]) -> None:
         """Adds tags to documents. Raises UsageError for what can be no tag."""

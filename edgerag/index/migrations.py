@@ -172,7 +172,15 @@ ALTER TABLE documents ADD COLUMN first_line INTEGER NOT NULL DEFAULT 1;
 ALTER TABLE failures ADD COLUMN needs TEXT NOT NULL DEFAULT '';
 """
 
-STEPS: tuple[str, ...] = (_STEP_1, _STEP_2, _STEP_3, _STEP_4, _STEP_5, _STEP_6, _STEP_7)
+# The language of each document, and by which version of the analysis its words in chunk_words were made: see
+# word_rules.py. The index tells which pairs of both there are without reading every document.
+_STEP_8 = """
+ALTER TABLE documents ADD COLUMN language TEXT NOT NULL DEFAULT 'unknown';
+ALTER TABLE documents ADD COLUMN analysis INTEGER NOT NULL DEFAULT 1;
+CREATE INDEX documents_by_language ON documents (language, analysis);
+"""
+
+STEPS: tuple[str, ...] = (_STEP_1, _STEP_2, _STEP_3, _STEP_4, _STEP_5, _STEP_6, _STEP_7, _STEP_8)
 
 
 def version_of(connection: sqlite3.Connection) -> int:

@@ -119,8 +119,8 @@ class SegmentSet:
         """For each segment of :meth:`follow`, called before in the same view: the rows that are dead or belong to
         documents outside of ``where``.
 
-        Remembered while the generation stays. It changes with every segment, tombstone and tag; a document
-        that comes has no sealed row, and the path of one that is there never changes.
+        Remembered while the generation stays. It changes with every segment, tombstone and tag, and with the path or
+        language of a document; a document that comes has no sealed row.
         """
         if where not in self._excluded:
             if len(self._excluded) >= _FILTERS_KEPT:

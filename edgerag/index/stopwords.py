@@ -49,6 +49,14 @@ _LISTS = {
         " worden werd werden heeft hebben had kan kunnen er hij zij ze wij we ik je zich niet geen wat wie welke welk"
         " wanneer waar waarom hoe hoeveel dat die deze dit ook"
     ),
+    "vi": (
+        "là gì nào ai khi ở đâu tại sao như thế bao nhiêu của và có những được cho trong một các với không từ đến này"
+        " bị về theo vào ra hay đã thì mà nó họ"
+    ),
+    "hi": (
+        "के का की को से में पर और है हैं था थे थी क्या कौन किस किसने किसे कब कहाँ कहां क्यों कैसे कितने कितना कितनी सा सी"
+        " ने एक यह वह इस उस लिए कर किया गया गई गए जो भी तो ही नहीं हो होता होती होते द्वारा"
+    ),
 }
 STOP_WORDS = {language: frozenset(words.split()) for language, words in _LISTS.items()}
 

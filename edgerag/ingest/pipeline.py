@@ -28,6 +28,7 @@ from edgerag.ingest.chunk import chunk
 from edgerag.ingest.discover import Candidate, Discovery, discover
 from edgerag.ingest.ignore import Selection
 from edgerag.ingest.known import TRY_AGAIN, Known, is_gone
+from edgerag.ingest.language import language_of
 from edgerag.ingest.pace import Pace
 from edgerag.ingest.parse.ocr import Recogniser, find_recogniser
 from edgerag.ingest.parse.process import ParserProcess
@@ -58,6 +59,7 @@ _PROGRESS_EVERY_S = 0.1
 _LET_PAST_EVERY_S = 0.005
 _REMOVED_TOGETHER = 500  # documents in one transaction
 _MOVED_TOGETHER = 1000  # moved or touched ones, which are less work
+_ANALYSED_TOGETHER = 8  # documents between two looks at whether to go on
 
 
 def ingest(
@@ -149,6 +151,8 @@ class _Run:
             interrupted = yield from self._read_and_embed(to_read)
         self._tell_touched()
         if not interrupted:
+            interrupted = yield from self._analyse_again()
+        if not interrupted:
             interrupted = yield from self._seal(merge=True)
         self._keep_left_out(discovery, complete=not interrupted)
         yield self._progress.event("")
@@ -159,6 +163,14 @@ class _Run:
             interrupted=interrupted,
             notes=tuple(self._notes),
         )
+
+    def _analyse_again(self) -> Generator[IngestEvent, None, bool]:
+        """Makes words anew that an older version of this program made; True when it was cancelled."""
+        left = self._library.analysed_before_count()
+        while left and not self._cancelled():
+            yield self._progress.event(f"analysing documents of an older version again: {left:,} left")
+            left -= self._library.analyse_again(language_of, limit=_ANALYSED_TOGETHER)
+        return bool(left)
 
     def _seal(self, *, merge: bool) -> Generator[IngestEvent, None, bool]:
         """Seals what is embedded; True when it was cancelled, which loses nothing."""
@@ -375,12 +387,13 @@ class _Run:
             case Parsed(document=None):
                 yield from self._remove([path], "It holds files now, and no text of its own.")
                 report = self._report(path, "ingested", _holding(reply))
-            case Parsed():
+            case Parsed(document=ParsedDocument() as found):
                 if not self._progress.chunks_done and not self._progress.chunks_pending:
                     yield self._progress.event("loading the embedder")
-                chunk_count, to_embed = self._put(candidate, path, reply, started=started)
+                read = replace(found, language=language_of(found))
+                chunk_count, to_embed = self._put(candidate, path, read, reply.state, started=started)
                 seconds = time.monotonic() - started
-                report = self._report(path, "ingested", _holding(reply), reply.document, chunk_count, seconds=seconds)
+                report = self._report(path, "ingested", _holding(reply), read, chunk_count, seconds=seconds)
             case Unchanged(state):
                 assert document is not None, "only a known content can be found unchanged"
                 self._touch(document, state)
@@ -436,27 +449,28 @@ class _Run:
         self._library.touch_documents(self._touched)
         self._touched = []
 
-    def _put(self, candidate: Candidate, path: str, parsed: Parsed, *, started: float) -> tuple[int, int]:
+    def _put(
+        self, candidate: Candidate, path: str, document: ParsedDocument, state: FileState, *, started: float
+    ) -> tuple[int, int]:
         """Chunks and commits a document, which was begun with at ``started``; its number of chunks, and of those
         without a vector."""
-        assert parsed.document is not None
         embedder = self._embedder()
         pieces = chunk(
-            parsed.document,
+            document,
             count_tokens=self._letting_past(embedder.count_tokens),
             settings=self._chunk_settings,
             max_tokens=embedder.max_tokens,
         )
         document_id = self._library.put_document(
-            parsed.document,
+            document,
             pieces,
             path=path,
             root=candidate.root,
-            content_sha256=parsed.state.sha256,
-            size_bytes=parsed.state.size_bytes,
-            mtime_ns=parsed.state.mtime_ns,
+            content_sha256=state.sha256,
+            size_bytes=state.size_bytes,
+            mtime_ns=state.mtime_ns,
             tags=self._tags,
-            content_bytes=parsed.state.content_bytes,
+            content_bytes=state.content_bytes,
             seconds=round(time.monotonic() - started, 3),
         )
         # At once: the text may stand in a file that is replaced or removed before this one is embedded.
@@ -568,6 +582,7 @@ class _Run:
             seconds=seconds,
             warnings=() if document is None else document.warnings,
             moved_from=self._moved.get(path, ""),
+            language="" if document is None else document.language,
         )
         self._reports[path] = report
         self._progress.files_done += 1

@@ -94,6 +94,7 @@ def file_record(report: FileReport) -> Mapping[str, Any]:
         "state": report.outcome,
         "reason": report.reason,
         "media_type": report.media_type,
+        "language": report.language,
         "pages": report.page_count,
         "chunks": report.chunk_count,
         "seconds": round(report.seconds, 3),

@@ -256,6 +256,13 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
         help="look only into this file or folder, or #NUMBER from `status --files`",
     )
     parser.add_argument("--tag", action="append", default=[], metavar="NAME", help="look only into documents so tagged")
+    parser.add_argument(
+        "--lang",
+        action="append",
+        default=[],
+        metavar="CODE[,CODE]",
+        help="look only into documents in these languages: en, de, zh, ... or unknown",
+    )
 
 
 def _positive(text: str) -> int:

@@ -248,14 +248,15 @@ def _worst(findings: list[Any]) -> int:
 
 
 def _filter(arguments: argparse.Namespace) -> Filter | None:
-    """What --in and --tag ask for; None when they are not given."""
-    if not arguments.inside and not arguments.tag:
+    """What --in, --tag and --lang ask for; None when they are not given."""
+    if not arguments.inside and not arguments.tag and not arguments.lang:
         return None
     numbers = {name: document_number(name) for name in arguments.inside}
     return Filter(
         document_ids=tuple(number for number in numbers.values() if number is not None),
         paths=tuple(str(user_path(name)) for name, number in numbers.items() if number is None),
         tags=tuple(arguments.tag),
+        languages=tuple(code for codes in arguments.lang for code in codes.split(",")),
     )
 
 

@@ -245,13 +245,14 @@ def files_text(documents: Iterable[Document], failures: Iterable[Failure], left_
             f"{document.character_count:,} characters",
             "" if document.text_share is None else f"{document.text_share:.2g} per byte",
             f"{document.seconds:.2f} s" if document.seconds else "",
+            document.language,
             ", ".join(document.tags),
             one_line(" ".join(document.warnings), _QUOTE_WIDTH),
         )
         for document in documents
     ]
     rows += [
-        ("-", state, short_path(found.path), "", "", "", "", "", "", one_line(found.reason, _QUOTE_WIDTH))
+        ("-", state, short_path(found.path), "", "", "", "", "", "", "", one_line(found.reason, _QUOTE_WIDTH))
         for state, those in (("failed", failures), ("skipped", left_out))
         for found in those
     ]

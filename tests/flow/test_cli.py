@@ -238,6 +238,30 @@ class TestFilters:
         assert found("--tag", "sure") == ["b.txt"]
         assert "--add" in edgerag("tag", "out", check=2, cwd=docs).stderr
 
+    def test_a_search_can_be_kept_to_languages(self, home: Path, tmp_path: Path) -> None:
+        docs = tmp_path / "docs"
+        docs.mkdir()
+        (docs / "a.txt").write_text("The badger sleeps by day and looks for worms when the night has come.\n")
+        (docs / "b.txt").write_text("Der Dachs schläft am Tag und sucht erst dann nach Würmern, wenn es Nacht ist.\n")
+        report = tmp_path / "report.json"
+        edgerag("ingest", "--report", str(report), str(docs))
+        assert [file["language"] for file in json.loads(report.read_text())["files"]] == ["en", "de"]
+
+        def found(*options: str) -> list[str]:
+            hits = json.loads(edgerag("search", "--json", *options, "badger Dachs").stdout)
+            return sorted(Path(hit["file"]).name for hit in hits["hits"])
+
+        assert found() == found("--lang", "en,de") == found("--lang", "de", "--lang", "EN") == ["a.txt", "b.txt"]
+        assert found("--lang", "de") == ["b.txt"]
+        answer = json.loads(edgerag("ask", "--json", "--lang", "en", "When does the badger sleep?").stdout)
+        assert {Path(source["file"]).name for source in answer["sources"]} == {"a.txt"}
+        wrong = edgerag("search", "--lang", "fr", "badger", check=2).stderr
+        assert "'fr'" in wrong
+        assert "de, en" in wrong
+        documents = json.loads(edgerag("status", "--files", "--json").stdout)["documents"]
+        assert [document["language"] for document in documents] == ["en", "de"]
+        assert [line.split()[-1] for line in edgerag("status", "--files").stdout.splitlines()[-2:]] == ["en", "de"]
+
 
 class TestLibrary:
     @pytest.fixture

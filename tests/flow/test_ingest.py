@@ -602,3 +602,40 @@ def test_killed_at_any_moment_the_next_run_gives_what_one_run_gives(tmp_path: Pa
                 resumed = results
     assert [set(leg) for leg in resumed] == [set(leg) for leg in results]
     assert all(len(leg) == 12 for leg in results)
+
+
+GERMAN = "Die Häuser stehen am Meer, und die Entwicklungen der letzten Jahre haben sie nicht verändert."
+
+
+def test_words_of_an_older_version_are_made_anew_and_nothing_is_embedded(bench: Bench) -> None:
+    bench.write("a.txt", GERMAN)
+    bench.write("b.txt", "The houses stand by the sea, and what was developed in the last years did not change them.")
+    bench.run()
+    with bench.library._store.writing() as db:
+        db.execute("UPDATE documents SET language = 'unknown', analysis = 1")
+    done = bench.run()
+    assert set(bench.outcomes(done).values()) == {"unchanged"}
+    assert (done.chunks_embedded, bench.embedder.embedded, done.interrupted) == (0, [], False)
+    assert any("analysing" in event.current for event in bench.events if isinstance(event, IngestProgress))
+    assert [document.language for document in bench.library.documents()] == ["de", "en"]
+    assert bench.found("Haus Entwicklung")[0] == "a.txt"
+    bench.run()
+    assert not any("analysing" in event.current for event in bench.events if isinstance(event, IngestProgress))
+
+
+def test_an_analysis_that_was_interrupted_goes_on(bench: Bench) -> None:
+    for number in range(20):
+        bench.write(f"{number:02}.txt", f"{GERMAN} Nummer {number}.")
+    bench.run()
+    with bench.library._store.writing() as db:
+        db.execute("UPDATE documents SET language = 'unknown', analysis = 1")
+
+    def cancelled() -> bool:
+        return bench.library.analysed_before_count() < 20
+
+    done = bench.run(cancelled=cancelled)
+    assert done.interrupted
+    assert 0 < bench.library.analysed_before_count() < 20
+    assert bench.found("Nummer 7")[0] == "07.txt"
+    assert not bench.run().interrupted
+    assert {document.language for document in bench.library.documents()} == {"de"}

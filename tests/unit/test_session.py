@@ -154,6 +154,24 @@ def test_a_search_looks_only_where_it_is_told(tmp_path: Path, docs: Path) -> Non
                 act(Filter(tags=("fish",)))
 
 
+def test_a_search_can_be_kept_to_languages(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "dachs.txt").write_text("Der Dachs schläft am Tag in seinem Bau und geht erst in der Nacht aus.")
+    (folder / "badger.txt").write_text("The badger sleeps by day in its sett and leaves it when the night has come.")
+    (folder / "numbers.csv").write_text("a;b\n" + "\n".join(f"{n};{n * n}" for n in range(40)))
+    with open_session(tmp_path) as session:
+        *_, done = session.ingest([folder])
+        assert isinstance(done, IngestDone)
+        assert [report.language for report in done.reports] == ["en", "de", "unknown"]
+        assert [document.language for document in session.documents()] == ["en", "de", "unknown"]
+        for languages, names in ((("de",), {"dachs.txt"}), (("de", "en"), {"dachs.txt", "badger.txt"})):
+            hits = session.search("Dachs badger 400", limit=5, where=Filter(languages=languages)).hits
+            assert {Path(hit.chunk.path).name for hit in hits} == names
+        with pytest.raises(UsageError, match=r"'fr'.*de, en, unknown"):
+            session.search("Dachs", limit=5, where=Filter(languages=("fr",)))
+
+
 def test_ingesting_again_tags_what_did_not_change(tmp_path: Path, docs: Path) -> None:
     with open_session(tmp_path) as session:
         fill(session, docs)

@@ -6,8 +6,8 @@ import codecs
 from typing import Final
 
 COLUMNS: Final = (
-    "path", "state", "reason", "media_type", "pages", "chunks", "seconds", "characters", "size_bytes", "text_share",
-    "warnings",
+    "path", "state", "reason", "media_type", "language", "pages", "chunks", "seconds", "characters", "size_bytes",
+    "text_share", "warnings",
 )  # fmt: skip
 # The first key of a report in JSON.
 JSON_KEY: Final = "report"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import pytest
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.library import Library, open_library
 from edgerag.index.segments import SealSettings
-from edgerag.types import Chunk, EmbedderIdentity, Heading, Page, ParsedDocument
+from edgerag.types import UNKNOWN_LANGUAGE, Chunk, EmbedderIdentity, Heading, Page, ParsedDocument
 
 if TYPE_CHECKING:
     from edgerag.types import Vectors
@@ -63,6 +64,7 @@ class Material:
 
     def put(self, library: Library, path: str, paragraphs: Sequence[str], **facts: Any) -> int:
         parsed, chunks = self.document(paragraphs, title=facts.pop("title", "A title"))
+        parsed = replace(parsed, language=facts.pop("language", UNKNOWN_LANGUAGE))
         values = {"root": "/docs", "content_sha256": "0", "size_bytes": 10, "mtime_ns": 20} | facts
         return library.put_document(parsed, chunks, path=path, **values)
 

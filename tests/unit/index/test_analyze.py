@@ -12,7 +12,7 @@ from edgerag.index.migrations import STEPS
 
 def index_of(*texts: str) -> sqlite3.Connection:
     db = sqlite3.connect(":memory:")
-    db.executescript(STEPS[0])
+    db.executescript("".join(STEPS))
     for number, text in enumerate(texts, start=1):
         db.execute(
             "INSERT INTO chunk_words (rowid, title, headings, body) VALUES (?, '', '', ?)",
@@ -151,7 +151,7 @@ def test_coverage_weighs_rare_terms_more() -> None:
 
 def test_titles_and_headings_are_found_too() -> None:
     db = sqlite3.connect(":memory:")
-    db.executescript(STEPS[0])
+    db.executescript("".join(STEPS))
     db.execute("INSERT INTO chunk_words (rowid, title, headings, body) VALUES (1, 'manual', 'setup', 'press the key')")
     db.execute("INSERT INTO chunk_words (rowid, title, headings, body) VALUES (2, '', '', 'the setup was long ago')")
     assert found(db, "setup") == [1, 2]

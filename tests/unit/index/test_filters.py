@@ -17,6 +17,7 @@ from edgerag.index.store import Store
 from edgerag.types import Filter
 
 TEXTS = [f"Paragraph number {i} tells of subject{i}." for i in range(12)]
+LANGUAGES = ["en", "de", "en", "unknown", "unknown", "ru"]
 PATHS = ["/docs/a/one", "/docs/a/two", "/docs/ab/three", "/docs/b%/four", "/docs/b_/\udcff", "/other/six"]
 
 
@@ -26,7 +27,8 @@ def library(opened: Any, material: Any) -> Library:
     library = opened()
     for number, path in enumerate(PATHS):
         tags = ["even"] if number % 2 == 0 else ["odd", "Späte"]
-        material.put(library, path, [f"{text} in {number}" for text in TEXTS], tags=tags)
+        texts = [f"{text} in {number}" for text in TEXTS]
+        material.put(library, path, texts, tags=tags, language=LANGUAGES[number])
         material.embed_pending(library)
         if number in (1, 3):
             library.seal(merge=False)
@@ -67,6 +69,9 @@ def documents_found(library: Library, where: Filter, *, material: Any, limit: in
         (Filter(tags=("EVEN ", "odd")), [1, 2, 3, 4, 5, 6]),
         (Filter(tags=("spa\u0308te",)), [2, 4, 6]),
         (Filter(paths=("/docs",), tags=("odd",)), [2, 4]),
+        (Filter(languages=("en",)), [1, 3]),
+        (Filter(languages=(" DE", "ru", "de")), [2, 6]),
+        (Filter(languages=("unknown",), tags=("odd",)), [4]),
         (Filter(document_ids=(1, 2, 6), paths=("/docs",), tags=("odd", "even")), [1, 2]),
     ],
 )
@@ -102,6 +107,9 @@ def _document(library: Library, hit: Any) -> int:
         (Filter(paths=("/docs/", "/doc")), ["'/doc'"]),
         (Filter(document_ids=(1, 99)), ["#99"]),
         (Filter(document_ids=(1,), tags=("odd",)), ["all of the filters"]),
+        (Filter(languages=("en", "fr")), ["'fr'", "de, en, ru, unknown"]),
+        (Filter(languages=("",)), ["''", "de, en, ru, unknown"]),
+        (Filter(languages=("de",), tags=("even",)), ["all of the filters"]),
         (Filter(paths=("/x",) * 201), ["200"]),
     ],
 )
@@ -150,6 +158,18 @@ def test_an_open_reader_follows_every_change_of_what_matches(library: Library, o
     assert found() == [{1, 7}] * 2
     material.put(library, "/docs/ab/three", [f"{text} in 2" for text in TEXTS], tags=["odd"])
     assert found() == [{1, 3, 7}] * 2, "tagged as it was read again; its vectors are the old ones"
+
+
+def test_a_document_in_another_language_leaves_a_filter_that_was_remembered(
+    library: Library, opened: Any, material: Any
+) -> None:
+    reader = opened("read")
+    where = Filter(languages=("en",))
+    assert documents_found(reader, where, material=material) == [{1, 3}] * 2
+    texts = [f"{text} in 0" for text in TEXTS]  # as before: the sealed vectors stay
+    material.put(library, PATHS[0], texts, language="fr")
+    assert documents_found(reader, where, material=material) == [{3}] * 2
+    assert documents_found(reader, Filter(languages=("fr",)), material=material) == [{1}] * 2
 
 
 def test_a_filter_is_read_once_while_nothing_changes(

@@ -308,6 +308,8 @@ def test_a_library_of_version_2_gets_version_1_names(tmp_path: Path, opened: Any
             "ALTER TABLE chunks DROP COLUMN hidden; DROP TABLE left_out;"
             "ALTER TABLE documents DROP COLUMN content_bytes; ALTER TABLE documents DROP COLUMN seconds;"
             "ALTER TABLE documents DROP COLUMN first_line; ALTER TABLE failures DROP COLUMN needs;"
+            "DROP INDEX documents_by_language;"
+            "ALTER TABLE documents DROP COLUMN language; ALTER TABLE documents DROP COLUMN analysis;"
             "PRAGMA user_version = 2;"
         )
     Store(library.folder, mode="read", steps=migrations.STEPS[:2]).close()

@@ -186,7 +186,7 @@ def test_a_transaction_that_fails_leaves_nothing(opened: Any, material: Any, mon
     library = opened()
     from edgerag.index import analyze
 
-    def fail(text: str) -> str:
+    def fail(text: str, **_: object) -> str:
         raise MemoryError
 
     with monkeypatch.context() as patch:

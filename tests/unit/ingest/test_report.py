@@ -30,8 +30,9 @@ def names(folder: Path) -> list[str]:
 
 
 FULL = one(
-    media_type="text/markdown", page_count=2, character_count=900, size_bytes=1000, seconds=0.12345, warnings=("W.",)
-)
+    media_type="text/markdown", page_count=2, character_count=900, size_bytes=1000, seconds=0.12345, warnings=("W.",),
+    language="en",
+)  # fmt: skip
 
 
 def test_json_says_everything(tmp_path: Path) -> None:
@@ -39,8 +40,9 @@ def test_json_says_everything(tmp_path: Path) -> None:
     file.write(done(FULL, one("/docs/b", "failed", "It is damaged."), notes=("N.",)))
     value = json.loads((tmp_path / "r.json").read_text())
     assert value["files"][0] == {
-        "path": "/docs/a.md", "state": "ingested", "reason": "", "media_type": "text/markdown", "pages": 2, "chunks": 4,
-        "seconds": 0.123, "characters": 900, "size_bytes": 1000, "text_share": 0.9, "warnings": ["W."],
+        "path": "/docs/a.md", "state": "ingested", "reason": "", "media_type": "text/markdown", "language": "en",
+        "pages": 2, "chunks": 4, "seconds": 0.123, "characters": 900, "size_bytes": 1000,
+        "text_share": 0.9, "warnings": ["W."],
     }  # fmt: skip
     assert tuple(value["files"][0]) == COLUMNS
     assert value["files"][1]["reason"] == "It is damaged."

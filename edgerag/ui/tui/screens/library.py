@@ -167,7 +167,7 @@ def _state(document: Document) -> str:
 
 
 def _detail(document: Document) -> Content:
-    facts = f"#{document.id}, {document.media_type}, {size(document.size_bytes)}"
+    facts = f"#{document.id}, {document.media_type}, {size(document.size_bytes)}, language {document.language}"
     if document.pending_count:
         facts += f", {document.pending_count:,} chunks not yet searchable by meaning"
     lines = [
