@@ -129,7 +129,7 @@ class IngestSettings:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalSettings:
-    source_count: int = _between(1, 50, 4)
+    source_count: int = _between(1, 50, 9)  # at most; how many a question gets depends on it (ask/kind.py)
     candidate_count: int = _between(1, 1000, 40)
     ef_search: int = _between(1, 4096, 80)
     rrf_k: int = _between(1, 1000, 60)

@@ -215,11 +215,16 @@ class Hit:
     scores: Scores
 
 
+# What kind of question: an exact string, words alone, a whole question, one that leans on the conversation, or one
+# about the documents as a collection ("how many documents mention ...").
+QuestionKind = Literal["identifier", "keywords", "question", "follow_up", "aggregate"]
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How a question will be answered."""
 
-    question: str
+    question: str  # as it is searched: a follow-up with the words that the conversation lent it
     script: str  # the writing system that dominates: "latin", "han", "thai", ...
     terms: tuple[str, ...]  # content words of the question, as the keyword index folds them
     source_count: int  # most sources to show
@@ -227,6 +232,10 @@ class Plan:
     keyword_weight: float
     vector_weight: float
     ef_search: int
+    kind: QuestionKind = "question"
+    broad: bool = False  # asks for more than one place: a comparison, an overview
+    entropy_bits: float = 0.0  # how many words the question is spread over, by their rarity: 2 ** bits of equal weight
+    added_words: tuple[str, ...] = ()  # those of ``question`` that the conversation lent
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +255,38 @@ class SearchResult:
 
     hits: tuple[Hit, ...]
     notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PieceCount:
+    """How often a word or phrase stands in the documents looked at, titles and headings included."""
+
+    piece: str
+    document_count: int
+    passage_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentMatch:
+    """A document that holds all the words of a scan."""
+
+    document_id: int
+    path: str
+    passage_count: int  # passages in which they stand together; may be 0
+    chunk_id: int  # the first of those, or the first with the rarest of the words
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordScan:
+    """What an exhaustive look for some words found. The counts are of everything, the documents named are some."""
+
+    pieces: tuple[PieceCount, ...]
+    document_total: int  # that were looked at
+    passage_total: int
+    document_count: int  # that hold all the words
+    passage_count: int  # that hold all of them together
+    joint_document_count: int  # that have such a passage
+    documents: tuple[DocumentMatch, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +363,7 @@ class TokenCounts:
     answer: int
 
 
-StopReason = Literal["end", "length", "cancelled", "no_sources", "no_model", "instant"]
+StopReason = Literal["end", "length", "cancelled", "no_sources", "no_model", "instant", "counted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,6 +385,7 @@ class Answer:
     thought: str = ""  # of a reasoning model; no part of the text
     messages: tuple[Message, ...] = ()  # the conversation as the model has it: what a Turn goes on from
     prefill: Prefill | None = None
+    plan: Plan | None = None  # None of an answer that was cancelled before there was one
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,6 +396,7 @@ class Turn:
     question: str
     answer: str
     messages: tuple[Message, ...] = ()
+    cited_chunks: tuple[int, ...] = ()  # ids of the chunks that the answer rests on
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,6 +103,12 @@ _FUNCTION_WORDS: dict[str, frozenset[str]] = {
 
 FUNCTION_WORDS: frozenset[str] = frozenset().union(*_FUNCTION_WORDS.values())
 
+
+def function_words(language: str) -> frozenset[str]:
+    """Those of one language; none of one that is not listed here."""
+    return _FUNCTION_WORDS.get(language, frozenset())
+
+
 _WORD = re.compile(r"[^\W\d_]+")
 _IDEOGRAPH_WEIGHT = 3  # one ideograph says about as much as three letters
 

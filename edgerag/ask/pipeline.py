@@ -1,8 +1,9 @@
 """The ask flow: plan, retrieve, fuse, select, instant, assemble, generate, cite, check, as a stream of events.
 
 Events come in this order: PlanMade, HitsFound, InstantAnswer, PromptReady, ThoughtDelta..., AnswerDelta...,
-AnswerDone. An answer without sources has neither InstantAnswer nor PromptReady, one without a model no
-PromptReady; a cancelled one ends with AnswerDone wherever it was. The deltas joined are the answer's text, always.
+AnswerDone. An answer without sources has neither InstantAnswer nor PromptReady, one without a model and one that was
+counted (aggregate.py) no PromptReady; a cancelled one ends with AnswerDone wherever it was. The deltas joined are
+the answer's text, always.
 """
 
 from __future__ import annotations
@@ -13,9 +14,18 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from edgerag.ask.aggregate import (
+    MOST_DOCUMENTS,
+    CollectionQuestion,
+    collection_question,
+    scan_sources,
+    scan_text,
+    scanned_pieces,
+)
 from edgerag.ask.captions import CaptionStop
 from edgerag.ask.check import check_answer
 from edgerag.ask.cite import CitationFilter
+from edgerag.ask.follow_up import Earlier, SelfContained, self_contained
 from edgerag.ask.instant import instant_sentences, instant_text
 from edgerag.ask.plan import VECTOR_WEIGHT, make_plan, read_question
 from edgerag.ask.prompt import Assembled, assemble
@@ -158,6 +168,8 @@ class _Asking:
         self._stopwatch = Stopwatch()
         self._original = question.strip()
         self._question = read_question(question)
+        self._collection: CollectionQuestion | None = collection_question(self._question.text)
+        self._made: Plan | None = None
         self._library = library
         self._embedder = _Remembering(embedder)
         self._generator = generator
@@ -198,6 +210,7 @@ class _Asking:
             thought="".join(self._thought),
             messages=self._messages,
             prefill=self._prefill,
+            plan=self._made,
         )
 
     def _doubts(self) -> Iterator[str]:
@@ -215,6 +228,8 @@ class _Asking:
         plan = self._plan()
         yield PlanMade(plan)
         self._check_cancelled()
+        if self._collection is not None and (yield from self._counted(self._collection, plan)):
+            return
         ranked = self._rank(plan)
         yield HitsFound(ranked.hits)
         self._check_cancelled()
@@ -251,24 +266,70 @@ class _Asking:
             if self._where is not None:
                 self._where = self._library.check_filter(self._where)
             languages = self._library.identity.languages
-            plan = make_plan(
-                self._question.text,
+            searched = self._self_contained()
+            if self._collection is not None and self._collection.leans and not searched.added:
+                self._collection = None
+            plan = self._made = make_plan(
+                searched.question,
                 settings=self._retrieval,
                 languages=languages,
                 terms=self._library.query_terms,
                 room_tokens=self._generation.context_tokens
                 - min(self._generation.answer_tokens, self._generation.context_tokens // 2),
+                weigh=self._library.term_weights,
+                added=searched.added,
+                aggregate=self._collection is not None,
             )
             self._pending_count = self._library.pending_count()
         if self._question.cut:
-            self._notes.append(f"The question is very long: only its first {len(plan.question)} characters were used.")
+            used = len(self._question.text)
+            self._notes.append(f"The question is very long: only its first {used} characters were used.")
+        if plan.added_words and (self._collection is None or self._collection.leans):
+            words = ", ".join(f"“{word}”" for word in plan.added_words)
+            self._notes.append(f"Searched together with {words} from the conversation.")
         if plan.vector_weight == 0:
             self._notes.append("Searched by words only: the embedder was not trained for the language of the question.")
-        elif self._pending_count:
+        elif self._pending_count and self._collection is None:
             self._notes.append(
                 f"{self._pending_count} of {self._library.chunk_count()} passages can so far be found by words only."
             )
         return plan
+
+    def _self_contained(self) -> SelfContained:
+        """The question with what it needs of the conversation to be searched for."""
+        if not self._history:
+            return self_contained(self._question.text, earlier=(), weigh=self._library.term_weights)
+        cited = {chunk_id for turn in self._history for chunk_id in turn.cited_chunks}
+        about = {chunk.id: (chunk.title, *chunk.chunk.heading_path) for chunk in self._library.chunks(sorted(cited))}
+        earlier = [
+            Earlier(
+                read_question(turn.question).text,
+                turn.answer,
+                tuple(dict.fromkeys(text for chunk_id in turn.cited_chunks for text in about.get(chunk_id, ()))),
+            )
+            for turn in self._history
+        ]
+        return self_contained(self._question.text, earlier=earlier, weigh=self._library.term_weights)
+
+    def _counted(self, collection: CollectionQuestion, plan: Plan) -> GeneratorOf[AskEvent, None, bool]:
+        """Answers a question about the collection by counting; False when it is better answered like any other."""
+        with self._stopwatch.measure("scan"):
+            pieces = scanned_pieces(collection, plan.added_words)
+            scan = self._library.scan_keywords(pieces, document_limit=MOST_DOCUMENTS, where=self._where)
+            if not scan.passage_count and not collection.of_documents:
+                self._notes.append(
+                    "No complete list: no passage holds all of the words; this is from those that fit best."
+                )
+                return False
+            chunks = {chunk.id: chunk for chunk in self._library.chunks([match.chunk_id for match in scan.documents])}
+            self._sources = scan_sources(scan, chunks, question=" ".join(pieces))
+        self.stop_reason = "counted"
+        self._cited = frozenset(source.number for source in self._sources)
+        yield HitsFound(tuple(source.hit for source in self._sources))
+        if self._sources:
+            yield InstantAnswer((), self._sources)
+        yield self._delta(scan_text(scan, self._sources))
+        return True
 
     def _rank(self, plan: Plan) -> Ranked:
         ranked = rank(

@@ -1,15 +1,16 @@
 """How a question will be answered: decided from the question and the settings alone.
 
-Pure. Grows by reading more from the question (its kind, its entropy, the conversation); what the
-stages need to know stands in the Plan, so that a trace of the plan explains the run.
+Pure. What the stages need to know stands in the Plan, so that a trace of the plan explains the run. What is read
+from the question is in kind.py, follow_up.py and aggregate.py.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from edgerag.ask.kind import entropy_bits, is_broad_question, kind_of, wanted_sources
 from edgerag.ask.language import dominant_script, knows
 from edgerag.config import RetrievalSettings
 from edgerag.errors import UsageError
@@ -59,26 +60,40 @@ def make_plan(
     languages: Sequence[str],
     terms: Callable[[str], tuple[str, ...]],
     room_tokens: int | None = None,
+    weigh: Callable[[str], Mapping[str, float]] | None = None,
+    added: Sequence[str] = (),
+    aggregate: bool = False,
 ) -> Plan:
     """The plan for a question that :func:`read_question` gave.
 
     ``languages`` are those of the embedder that made the library, () when there is none to use;
-    ``terms`` finds the content words; ``room_tokens`` is what sources may take of the prompt.
+    ``terms`` finds the content words and ``weigh`` their idf; ``room_tokens`` is what sources may take of the prompt.
+    ``added`` are words that the conversation lent: a follow-up is searched with them behind it. ``aggregate`` says
+    that documents or mentions are to be counted.
     """
     script = dominant_script(question)
-    source_count = settings.source_count
+    kind = kind_of(question, follows=bool(added), aggregate=aggregate)
+    broad = is_broad_question(question)
+    searched = " ".join([question, *added])
+    words = terms(searched)
+    bits = entropy_bits(dict.fromkeys(words, 1.0).values() if weigh is None else weigh(searched).values())
+    source_count = min(settings.source_count, wanted_sources(kind, broad=broad, bits=bits))
     if room_tokens is not None:
         source_count = max(1, min(source_count, room_tokens // _TOKENS_PER_SOURCE))
     candidate_count = max(settings.candidate_count, source_count)
     return Plan(
-        question=question,
+        question=searched,
         script=script,
-        terms=terms(question),
+        terms=words,
         source_count=source_count,
         candidate_count=candidate_count,
         keyword_weight=KEYWORD_WEIGHT,
         vector_weight=_vector_weight(languages, script=script, question=question),
         ef_search=max(settings.ef_search, candidate_count),
+        kind=kind,
+        broad=broad,
+        entropy_bits=bits,
+        added_words=tuple(added),
     )
 
 

@@ -80,8 +80,12 @@ def fold(text: str) -> str:
 
 def index_text(text: str, *, rules: Rules = PLAIN) -> str:
     """``text`` as it is given to FTS5: words and single spaces."""
-    apart = _SPACELESS_RUN.sub(lambda run: f" {' '.join(_units(run[0]))} ", _only_words(fold(text)))
-    return " ".join(word_rules.indexed(apart, rules).split())
+    return " ".join(word_rules.indexed(_apart(fold(text)), rules).split())
+
+
+def _apart(folded: str) -> str:
+    """Words with spaces between them, and between the characters of scripts that are spelled without."""
+    return _SPACELESS_RUN.sub(lambda run: f" {' '.join(_units(run[0]))} ", _only_words(folded))
 
 
 def query_terms(query: str, *, rules: Sequence[Rules] = (PLAIN,)) -> tuple[Term, ...]:
@@ -114,6 +118,15 @@ def _bounded(terms: Sequence[Term]) -> Iterator[Term]:
         if room:
             yield replace(term, forms=term.forms[:room])
             room -= min(room, len(term.forms))
+
+
+def phrase_term(text: str, *, rules: Sequence[Rules] = (PLAIN,)) -> Term | None:
+    """All words of ``text`` as one phrase, stop words too; None when nothing of it is indexed."""
+    folded = fold(text)
+    words = " ".join(_apart(folded).split())
+    plainly = word_rules.plain_letters(folded) == folded
+    forms = dict.fromkeys(form for r in rules for form in word_rules.asked(words, r, plainly=plainly))
+    return Term(folded.strip(), tuple(forms)) if forms else None
 
 
 def match_expression(terms: tuple[Term, ...]) -> str:

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from edgerag.index import analyze, documents, filters
-from edgerag.index.word_rules import rules_of_all
+from edgerag.index.word_rules import Rules, rules_of_all
 from edgerag.types import Filter, LegHit
 
 # Weights of title, headings, body in BM25. A title says what the whole document is about, and stands
@@ -18,7 +18,7 @@ _BATCH = 500
 
 def search(db: sqlite3.Connection, query: str, *, limit: int, where: Filter | None = None) -> list[LegHit]:
     """The best chunks by BM25, higher is better; equal scores by id. Rarity is that of the whole library."""
-    terms = _terms(db, query)
+    terms = analyze.query_terms(query, rules=rules_of_library(db))
     if not terms or limit < 1:
         return []
     chosen, parameters = "", tuple[object, ...]()
@@ -42,7 +42,7 @@ def coverage(db: sqlite3.Connection, query: str, chunk_ids: Sequence[int]) -> di
     A term that stands nowhere in the library weighs most: a question about something unknown is
     covered by nothing.
     """
-    terms = _terms(db, query)
+    terms = analyze.query_terms(query, rules=rules_of_library(db))
     total = int(db.execute("SELECT count(*) FROM chunk_words_docsize").fetchone()[0])
     covered = dict.fromkeys(chunk_ids, 0.0)
     sum_of_weights = 0.0
@@ -60,9 +60,9 @@ def coverage(db: sqlite3.Connection, query: str, chunk_ids: Sequence[int]) -> di
     return {chunk_id: min(1.0, weight / sum_of_weights) for chunk_id, weight in covered.items()}
 
 
-def _terms(db: sqlite3.Connection, query: str) -> tuple[analyze.Term, ...]:
-    """By the rules of every document of the library."""
-    return analyze.query_terms(query, rules=rules_of_all(documents.analysed(db)))
+def rules_of_library(db: sqlite3.Connection) -> tuple[Rules, ...]:
+    """Those by which the words of its documents were made."""
+    return rules_of_all(documents.analysed(db))
 
 
 def _holders(db: sqlite3.Connection, term: analyze.Term, among: dict[int, float]) -> list[int]:

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
 from edgerag.errors import LibraryMissing, UsageError
-from edgerag.index import analyze, catalogue, documents, filters, health, keywords, kv_keys, nearest, twins
+from edgerag.index import analyze, catalogue, documents, filters, health, keywords, kv_keys, nearest, scan, twins
 from edgerag.index import chunks as chunk_rows
 from edgerag.index import left_out as left_out_rows
 from edgerag.index import tags as document_tags
@@ -48,6 +48,7 @@ from edgerag.types import (
     EmbedderIdentity,
     Filter,
     Finding,
+    KeywordScan,
     KvChanges,
     KvSink,
     LeftOut,
@@ -491,6 +492,17 @@ class Library:
     def query_terms(self, query: str) -> tuple[str, ...]:
         """Content words of a query as the keyword index sees them (stop words only if nothing else is left)."""
         return tuple(term.surface for term in analyze.query_terms(query))
+
+    def term_weights(self, query: str) -> dict[str, float]:
+        """Content words of a query with their idf in the library, in order; 0.0 for one that stands nowhere."""
+        with self._store.reading() as db:
+            return scan.rarity(db, query)
+
+    def scan_keywords(self, pieces: Sequence[str], *, document_limit: int, where: Filter | None = None) -> KeywordScan:
+        """Counts the documents and passages of ``where`` that hold every one of ``pieces`` (words or phrases); all of
+        them for no pieces. Names ``document_limit`` documents at most, those with most passages first, then by path."""
+        with self._store.reading() as db:
+            return scan.scan(db, pieces, document_limit=document_limit, where=where)
 
     # ------------------------------------------------------------ state
 

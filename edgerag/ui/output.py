@@ -18,6 +18,7 @@ from edgerag.types import (
     Hit,
     LeftOut,
     LibraryStatus,
+    Plan,
     Prefill,
     SegmentBlocks,
     Source,
@@ -83,6 +84,19 @@ def answer_record(answer: Answer) -> Mapping[str, Any]:
             for sentence in answer.sentences
         ],
         "thought": answer.thought,
+        "plan": None if answer.plan is None else plan_record(answer.plan),
+    }
+
+
+def plan_record(plan: Plan) -> Mapping[str, Any]:
+    return {
+        "kind": plan.kind,
+        "broad": plan.broad,
+        "entropy_bits": round(plan.entropy_bits, 3),
+        "source_count": plan.source_count,
+        "search_text": plan.question,
+        "added_words": list(plan.added_words),
+        "terms": list(plan.terms),
     }
 
 

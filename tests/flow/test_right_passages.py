@@ -15,7 +15,7 @@ from edgerag.engine.generator import LlamaGenerator, open_generator, plain_setti
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.library import Library, open_library
 from edgerag.ingest.pipeline import ingest
-from edgerag.types import Answer, AnswerDone
+from edgerag.types import Answer, AnswerDone, Turn
 
 TEXTS = Path(__file__).parents[1] / "data" / "ask"
 THREADS = 2
@@ -78,7 +78,14 @@ def library(tmp_path_factory: pytest.TempPathFactory, embedder: LlamaEmbedder) -
         yield reader
 
 
-def answered(question: str, library: Library, embedder: LlamaEmbedder, generator: LlamaGenerator) -> Answer:
+def answered(
+    question: str,
+    library: Library,
+    embedder: LlamaEmbedder,
+    generator: LlamaGenerator,
+    *,
+    history: tuple[Turn, ...] = (),
+) -> Answer:
     *_, last = ask(
         question,
         library=library,
@@ -87,6 +94,7 @@ def answered(question: str, library: Library, embedder: LlamaEmbedder, generator
         retrieval=RetrievalSettings(),
         # A few words are enough to see the flow through.
         generation=GenerationSettings(answer_tokens=16),
+        history=history,
         cancelled=never,
     )
     assert isinstance(last, AnswerDone)
@@ -110,3 +118,31 @@ def test_what_is_not_there_is_refused(
     answer = answered(question, library, embedder, generator)
     assert answer.text == NOT_FOUND
     assert not answer.found and answer.sources == ()
+
+
+@pytest.mark.parametrize(
+    ("first", "question", "file"),
+    [
+        ("How often is a crashed task restarted?", "And how long does it run?", "06-tasks.md"),
+        ("Who created the language?", "why?", "12-history.md"),
+        ("Does garbage collection stop the whole program?", "How often does it run?", "07-memory.md"),
+    ],
+)
+def test_a_follow_up_finds_what_was_spoken_of(
+    first: str, question: str, file: str, library: Library, embedder: LlamaEmbedder, generator: LlamaGenerator
+) -> None:
+    before = answered(first, library, embedder, generator)
+    history = (Turn(first, before.text, messages=before.messages),)
+    answer = answered(question, library, embedder, generator, history=history)
+    assert answer.plan is not None and answer.plan.added_words
+    assert file in [Path(source.hit.chunk.path).name for source in answer.sources]
+
+
+def test_documents_are_counted_without_the_model(
+    library: Library, embedder: LlamaEmbedder, generator: LlamaGenerator
+) -> None:
+    answer = answered("How many documents mention QUILL_FOREIGN_THREADS?", library, embedder, generator)
+    holding = {path.name for path in TEXTS.iterdir() if "QUILL_FOREIGN_THREADS" in path.read_text(encoding="utf-8")}
+    assert (answer.stop_reason, answer.model) == ("counted", "")
+    assert answer.text.startswith(f"{len(holding)} of {len(library.documents())} documents")
+    assert {Path(source.hit.chunk.path).name for source in answer.sources} == holding

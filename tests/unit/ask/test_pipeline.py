@@ -582,3 +582,70 @@ def test_a_conversation_whose_documents_are_as_they_were_goes_on(library: Librar
     turn = Turn(first.question, first.text, messages=first.messages)
     second = answer_of(events_of(TORQUE, library, generator=lambda: generator, history=[turn]))
     assert second.messages[: len(first.messages)] == first.messages
+
+
+def test_a_follow_up_is_searched_with_what_was_said_before(library: Library) -> None:
+    history = [Turn(TORQUE, "It is 12 newton metres [1].")]
+    asked = "And how often are they greased?"
+    events = events_of(asked, library, history=history)
+    plan = next(event.plan for event in events if isinstance(event, PlanMade))
+    answer = answer_of(events)
+    assert plan.kind == "follow_up" and "pump" in plan.added_words
+    assert answer.sources[0].hit.chunk.path == "/handbook/pump.txt"
+    assert answer.question == asked and answer.plan == plan
+    assert any("pump" in note and "conversation" in note for note in answer.notes)
+    prompt = next(event.prompt for event in events if isinstance(event, PromptReady))
+    asked_of_model = "".join(str(part) for part in prompt.messages[-1].parts)
+    assert asked in asked_of_model and f"{asked} pump" not in asked_of_model
+
+
+def test_a_new_subject_takes_nothing_from_the_conversation(library: Library) -> None:
+    history = [Turn(TORQUE, "It is 12 newton metres [1].")]
+    answer = answer_of(events_of("What does error E-1042 mean?", library, history=history))
+    assert answer.plan is not None and answer.plan.added_words == ()
+    assert answer.sources[0].hit.chunk.path == "/handbook/codes.txt"
+
+
+def test_what_was_cited_names_the_subject(library: Library) -> None:
+    cited = library.chunks(range(1, 9))
+    pump = next(chunk for chunk in cited if chunk.path == "/handbook/pump.txt")
+    plan = answer_of(events_of("why?", library, history=[Turn("Is it big?", "Yes.", cited_chunks=(pump.id,))])).plan
+    assert plan is not None and plan.added_words == ("pump",)
+
+
+def test_a_question_about_the_documents_is_counted_and_asks_no_model(library: Library) -> None:
+    def no_model() -> Generator:
+        raise AssertionError("a number is counted, never written by a model")
+
+    events = events_of("How many documents mention the filter?", library, generator=no_model, embedder=unavailable)
+    answer = answer_of(events)
+    assert [type(event) for event in events] == [PlanMade, HitsFound, InstantAnswer, AnswerDelta, AnswerDone]
+    assert (answer.stop_reason, answer.found, answer.model) == ("counted", True, "")
+    assert answer.text.startswith("1 of 5 documents contains “filter”, in 1 passage.")
+    assert [(source.hit.chunk.path, source.cited) for source in answer.sources] == [("/handbook/codes.txt", True)]
+    text = library.parsed_document(answer.sources[0].hit.chunk.document_id).text
+    quote = answer.sources[0]
+    assert text[quote.quote_start : quote.quote_start + len(quote.quote)] == quote.quote
+    assert answer.notes == ()
+
+
+def test_what_stands_nowhere_is_counted_as_nothing(library: Library) -> None:
+    answer = answer_of(events_of("Which documents mention zeppelins?", library))
+    assert (answer.stop_reason, answer.found, answer.sources) == ("counted", False, ())
+    assert "None of 5 documents contains “zeppelins”." in answer.text
+
+
+def test_a_count_follows_the_conversation(library: Library) -> None:
+    history = [Turn("What does error E-1042 mean?", "The inlet filter is blocked [1].")]
+    answer = answer_of(events_of("And how many documents mention it?", library, history=history))
+    assert answer.stop_reason == "counted" and "E-1042" in answer.text
+
+
+def test_a_list_of_what_stands_in_no_passage_is_answered_as_ever(library: Library) -> None:
+    answer = answer_of(events_of("List all torques of pump lids and filters", library))
+    assert answer.stop_reason == "end" and any(note.startswith("No complete list") for note in answer.notes)
+
+
+def test_how_many_of_a_thing_is_answered_from_the_sources(library: Library) -> None:
+    answer = answer_of(events_of("How many days of leave do employees have?", library))
+    assert answer.stop_reason == "end" and answer.sources[0].hit.chunk.path == "/handbook/leave.txt"

@@ -62,12 +62,33 @@ def test_a_small_context_gets_fewer_sources() -> None:
     assert plan("What?", room=0).source_count == 1
 
 
+def test_how_many_sources_depends_on_the_question() -> None:
+    focused = plan("How many bolts hold the lid of the big pump at the inlet down?", source_count=50)
+    vague = plan("pump lid", source_count=50)
+    broad = plan("What is the difference between the big pump and the small one?", source_count=50)
+    assert focused.source_count < vague.source_count < broad.source_count
+    assert (focused.kind, vague.kind, broad.broad) == ("question", "keywords", True)
+    assert plan("Compare the big pump with the small one.", source_count=3).source_count == 3
+
+
+def test_a_follow_up_is_searched_with_the_words_it_was_lent() -> None:
+    made = make_plan(
+        "And the big one?",
+        settings=RetrievalSettings(),
+        languages=("en",),
+        terms=lambda text: tuple(text.split()),
+        added=("torque", "lid"),
+    )
+    assert made.question == "And the big one? torque lid"
+    assert made.kind == "follow_up" and made.added_words == ("torque", "lid") and "torque" in made.terms
+
+
 def test_there_are_never_fewer_candidates_than_sources() -> None:
     made = make_plan(
         "What?",
-        settings=RetrievalSettings(source_count=30, candidate_count=5, ef_search=1),
+        settings=RetrievalSettings(source_count=30, candidate_count=2, ef_search=1),
         languages=("en",),
         terms=lambda _: (),
     )
-    assert made.candidate_count >= 30
+    assert made.candidate_count >= made.source_count > 2
     assert made.ef_search >= made.candidate_count

@@ -126,7 +126,7 @@ class AskScreen(SessionScreen[None]):
         event: Any = message.event
         match event:
             case PlanMade():
-                exchange.show_phase("Searching …")
+                exchange.show_phase("Counting …" if event.plan.kind == "aggregate" else "Searching …")
             case HitsFound():
                 exchange.show_phase(f"Found {len(event.hits)} passages …")
             case InstantAnswer():

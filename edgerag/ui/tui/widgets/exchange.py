@@ -92,7 +92,7 @@ class Exchange(Vertical):
     async def finish(self, answer: Answer) -> None:
         self.answer = answer
         self.sources = answer.sources
-        if answer.stop_reason in ("instant", "no_model"):
+        if answer.stop_reason in ("instant", "no_model", "counted"):
             self._evidence.display = False  # it is the answer
         self._thought.end()
         self._phase.display = False
@@ -128,9 +128,10 @@ class Exchange(Vertical):
     def turn(self) -> Turn | None:
         """This exchange as history for the next question; None if it answered nothing."""
         answer = self.answer
-        if answer is None or not answer.found or answer.stop_reason not in ("end", "length"):
+        if answer is None or not answer.found or answer.stop_reason == "cancelled":
             return None
-        return Turn(question=self.question, answer=answer.text, messages=answer.messages)
+        cited = tuple(source.hit.chunk.id for source in answer.sources if source.cited)
+        return Turn(self.question, answer.text, messages=answer.messages, cited_chunks=cited)
 
     def on_click(self) -> None:
         self.post_message(self.Chosen(self))
