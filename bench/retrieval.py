@@ -53,12 +53,13 @@ def main() -> None:
     parser.add_argument("--data", help="folder with the data sets (default: EDGERAG_BENCH_DATA)")
     parser.add_argument("--sets", default=",".join(DEFAULT_SETS), help=f"of {', '.join(datasets.NAMES)}")
     parser.add_argument("--half", choices=("all", "tune", "report"), default="all")
+    parser.add_argument("--embedder", default="", help="a name from `models list` (default: the first embedder)")
     parser.add_argument("--limit", type=int, default=10**9, help="queries per set at most")
     parser.add_argument("--json", type=Path, help="where the result goes (default: bench/results)")
     arguments = parser.parse_args()
     data = datasets.data_folder(arguments.data)
     figures: dict[str, Any] = {}
-    model = default_embedder()
+    model = default_embedder(arguments.embedder)
     for name in arguments.sets.split(","):
         data_set = datasets.load(name, data)
         queries = half(data_set.queries, arguments.half)[: arguments.limit]
@@ -71,9 +72,9 @@ def main() -> None:
     print(record("retrieval", figures, parameters=parameters, file=arguments.json))
 
 
-def default_embedder() -> Embedder:
+def default_embedder(name: str = "") -> Embedder:
     catalog = Catalog(CHECKOUT / "models", CHECKOUT / "models" / "manifest.toml")
-    return open_embedder(catalog.find("embedder"), threads=read_topology().thread_count)
+    return open_embedder(catalog.find("embedder", name), threads=read_topology().thread_count)
 
 
 def half(queries: Sequence[datasets.Query], which: str) -> Sequence[datasets.Query]:

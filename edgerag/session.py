@@ -24,6 +24,7 @@ from edgerag.locations import Locations, is_there, user_path
 from edgerag.supplier import Supplier
 from edgerag.types import (
     MEMBER_MARK,
+    AnswerDone,
     AskEvent,
     CancelCheck,
     Document,
@@ -42,6 +43,8 @@ from edgerag.types import (
     MergeReport,
     ModelFile,
     ParsedDocument,
+    ReembedEvent,
+    ReembedPrice,
     SearchResult,
     SegmentBlocks,
     Turn,
@@ -49,6 +52,7 @@ from edgerag.types import (
 )
 
 if TYPE_CHECKING:
+    from edgerag.changeover import Changeover
     from edgerag.engine.bulk import BulkEmbedder
     from edgerag.engine.catalog import Catalog, CatalogEntry
     from edgerag.engine.states.store import StateStore
@@ -130,6 +134,7 @@ class Session:
                 where=where,
                 cancelled=cancelled,
             )
+            events = self._with_other_embedder(events, library)
             with asking(self._library_folder):  # only until there is something to see: an answer takes long
                 for event in events:
                     yield event
@@ -148,7 +153,7 @@ class Session:
             self._check_embedder(library.identity)
             self._embedder.start()
             with asking(self._library_folder):
-                return search(
+                result = search(
                     query,
                     library=library,
                     embedder=self._embedder,
@@ -156,6 +161,8 @@ class Session:
                     limit=limit,
                     where=where,
                 )
+            note = self._other_embedder_note(library)
+            return replace(result, notes=(*result.notes, note)) if note else result
 
     def warm(self) -> None:
         """Starts loading the models in the background."""
@@ -191,6 +198,7 @@ class Session:
 
         if changed is None:
             _check_there(paths)
+        self._refuse_other_embedder()
         with (
             open_library(
                 self._library_folder,
@@ -306,6 +314,47 @@ class Session:
         """
         with self._open_writer() as library:
             return library.compact(progress=progress, cancelled=cancelled)
+
+    def reembed_price(self, name: str = "") -> ReembedPrice:
+        """What changing the library over takes, to the embedder of that name or the settings' one. Changes nothing.
+
+        Raises EdgeragError.
+        """
+        from edgerag.changeover import identity_of, refuse_same
+
+        with self._browsing.use() as library:
+            model = self._changeover.wanted(library.identity, name)
+            refuse_same(library, identity_of(model))
+            return self._changeover.price(library, model)
+
+    def reembed(self, name: str = "", *, cancelled: CancelCheck = never) -> Iterator[ReembedEvent]:
+        """Changes the library over to the embedder of that name, or the settings' one; the last event is ReembedDone.
+        Asking goes on meanwhile with the old one. Raises EdgeragError."""
+        from edgerag.changeover import check_room, refuse_same
+        from edgerag.ingest.reembed import reembed
+
+        with self._open_writer() as library, self._new_embedder(library, name) as (identity, embedder):
+            refuse_same(library, identity)
+            check_room(library, identity)
+            yield from reembed(library, identity, embedder=embedder, settings=self.settings.ingest, cancelled=cancelled)
+
+    @contextmanager
+    def _new_embedder(self, library: Library, name: str) -> Iterator[tuple[EmbedderIdentity, Supplier[Embedder]]]:
+        """The embedder that the library is to have, loaded when it is first asked for."""
+        from edgerag.changeover import identity_of
+
+        if not self._own_models:
+            yield self._embedder().identity, self._embedder
+            return
+        model = self._changeover.wanted(library.identity, name)
+        self._settle_engine()
+        with self._changeover.embedder(model) as embedder:
+            yield identity_of(model), embedder
+
+    def discard_reembedding(self) -> bool:
+        """Deletes what an unfinished change to another embedder has made; False when there is nothing."""
+        with self._open_writer() as library:
+            return library.discard_reembedding()
 
     def making_hint(self) -> str:
         """How the library in use is made."""
@@ -430,25 +479,51 @@ class Session:
         """Whether a chat model is to answer."""
         return self.settings.generation.mode == "model"
 
+    @cached_property
+    def _changeover(self) -> Changeover:
+        from edgerag.changeover import Changeover
+
+        return Changeover(self.settings, self.catalog)
+
+    def _library_identity(self) -> EmbedderIdentity | None:
+        from edgerag.changeover import library_identity
+
+        return library_identity(self._library_folder)
+
     def _embedder_model(self) -> ModelFile:
-        return self.catalog.find("embedder", self.settings.models.embedder)
+        """The one that the library is searched with; for a library that is not there yet, the wanted one."""
+        return self._changeover.searching(self._library_identity())
 
     def _embedder_identity(self) -> EmbedderIdentity:
-        if not self._own_models:
-            return self._embedder().identity
-        model = self._embedder_model()
-        return EmbedderIdentity(
-            name=model.name,
-            weights_sha256=model.weights_sha256,
-            dimension=model.dimension,
-            languages=model.languages,
-        )
+        from edgerag.changeover import identity_of
+
+        return identity_of(self._embedder_model()) if self._own_models else self._embedder().identity
 
     def _open_embedder(self) -> Embedder:
         from edgerag.engine.opening import open_embedding_model
 
         self._settle_engine()
         return open_embedding_model(self._embedder_model(), machine=self.settings.machine)
+
+    def _refuse_other_embedder(self) -> None:
+        """Raises EmbedderMismatch, with what changing over takes, when the settings want another embedder than the
+        library has."""
+        identity = self._library_identity() if self._own_models else None
+        wanted = None if identity is None else self._changeover.difference(identity)
+        if wanted is not None:
+            with self._browsing.use() as library:
+                raise self._changeover.refusal(library, wanted)
+
+    def _other_embedder_note(self, library: Library) -> str:
+        return self._changeover.note(library) if self._own_models else ""
+
+    def _with_other_embedder(self, events: Iterator[AskEvent], library: Library) -> Iterator[AskEvent]:
+        """``events``; the last one also says that another embedder is wanted, if one is."""
+        for event in events:
+            if isinstance(event, AnswerDone) and (note := self._other_embedder_note(library)):
+                yield replace(event, answer=replace(event.answer, notes=(*event.answer.notes, note)))
+            else:
+                yield event
 
     @contextmanager
     def _bulk_embedder(self, between: Callable[[], None]) -> Iterator[Supplier[Embedder]]:
@@ -604,13 +679,20 @@ class Session:
         )
 
     def _check_embedder(self, identity: EmbedderIdentity) -> None:
-        """Raises EmbedderMismatch if the embedder in use did not make this library."""
+        """Raises EmbedderMismatch if the embedder that made this library is not here, and another one is."""
+        loaded = self._embedder.made()
+        if self._own_models and loaded is not None and not loaded.identity.is_same_as(identity):
+            # Another process has changed the library over since this one loaded its embedder.
+            self._embedder = Supplier(self._open_embedder)
+            if (close := getattr(loaded, "close", None)) is not None:
+                close()
         in_use = self._embedder_identity_or_none()
-        if in_use is not None and in_use.weights_sha256 != identity.weights_sha256:
+        if in_use is not None and not in_use.is_same_as(identity):
             raise EmbedderMismatch(
                 f"Library {self.settings.library.name!r} was made with the embedder {identity.name!r}, "
                 f"but {in_use.name!r} is in use.",
-                remedy=f"Set models.embedder to {identity.name!r}, or ingest into another library (--library NAME).",
+                remedy=f"Provide {identity.name!r} (edgerag models list), change the library over "
+                "(edgerag library reembed), or ingest into another one (--library NAME).",
             )
 
     def _embedder_identity_or_none(self) -> EmbedderIdentity | None:
@@ -637,6 +719,9 @@ class _Reader:
     @contextmanager
     def use(self) -> Iterator[Library]:
         with self._lock:
+            if self._library is not None and not self._library.is_current():
+                self._library.close()  # it was given to another embedder
+                self._library = None
             if self._library is None:
                 self._library = self._open_reader()
             yield self._library

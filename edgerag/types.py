@@ -621,6 +621,43 @@ class MergeReport:
 
 
 @dataclass(frozen=True, slots=True)
+class ReembedPrice:
+    """What changing a library over to another embedder would take."""
+
+    embedder: str
+    chunks_left: int  # not embedded by an earlier run
+    chunks_total: int
+    seconds: float  # about, by the speed measured on this machine
+    room_bytes: int  # on the disk at its highest, beside the index in use
+    free_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReembedProgress:
+    """How far the change to another embedder is."""
+
+    chunks_done: int  # those of earlier runs among them
+    chunks_total: int
+    chunks_per_second: float
+    seconds_left: float | None  # None until it can be told
+    current: str  # what else is going on
+
+
+@dataclass(frozen=True, slots=True)
+class ReembedDone:
+    """``interrupted``: the library is searched with its old embedder as before, and what was made is kept."""
+
+    embedder: str
+    chunks_embedded: int  # in this run
+    chunks_total: int
+    seconds: float
+    interrupted: bool
+
+
+ReembedEvent = ReembedProgress | ReembedDone
+
+
+@dataclass(frozen=True, slots=True)
 class LibraryStatus:
     name: str
     folder: str
@@ -666,9 +703,13 @@ class EmbedderIdentity:
     """What a library must be searched with. Backends and quantisations of the same weights share it."""
 
     name: str
-    weights_sha256: str
+    weights_sha256: str  # and of the texts that are put before what is embedded, where there are any
     dimension: int
     languages: tuple[str, ...]  # ISO 639-1 codes it was trained for; ("*",) for many
+
+    def is_same_as(self, other: EmbedderIdentity) -> bool:
+        """Whether both give the same vectors: the weights decide, whatever their file is called."""
+        return (self.weights_sha256, self.dimension) == (other.weights_sha256, other.dimension)
 
 
 class Embedder(Protocol):
@@ -777,7 +818,9 @@ class ModelFile:
     path: Path
     size_bytes: int
     sha256: str  # of the file at ``path``
-    weights_sha256: str  # of the weights it was made from; equals sha256 when nothing was converted
+    # Of the weights it was made from; equals sha256 when nothing was converted. An embedder that has texts put before
+    # what it reads counts them in.
+    weights_sha256: str
     licence: str
     languages: tuple[str, ...]
     context_tokens: int  # trained context

@@ -57,14 +57,17 @@ def retrieve(
             query = _embed(plan, wait(future, cancelled), library)
     except (ModelError, EmbedderMismatch) as error:
         return Retrieved(tuple(keyword), (), (f"Searched by words only: {error}",))
-    with stopwatch.measure("vector"):
-        vector = library.search_vectors(query, limit=plan.candidate_count, ef_search=plan.ef_search, where=where)
+    try:
+        with stopwatch.measure("vector"):
+            vector = library.search_vectors(query, limit=plan.candidate_count, ef_search=plan.ef_search, where=where)
+    except EmbedderMismatch as error:  # it was given to another embedder at this moment
+        return Retrieved(tuple(keyword), (), (f"Searched by words only: {error}",))
     return Retrieved(tuple(keyword), tuple(vector), ())
 
 
 def _embed(plan: Plan, embedder: Embedder, library: Library) -> Vectors:
     identity = embedder.identity
-    if identity.weights_sha256 != library.identity.weights_sha256:
+    if not identity.is_same_as(library.identity):
         raise EmbedderMismatch(
             f"the library was made with the embedder {library.identity.name!r}, and {identity.name!r} is in use."
         )

@@ -8,6 +8,7 @@ until size or time of the file change.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import re
 import tempfile
 from collections.abc import Callable, Sequence
@@ -47,6 +48,7 @@ class CatalogEntry:
     source: str
     path: Path | None
     detail: str
+    languages: tuple[str, ...] = ()  # ISO 639-1 codes; ("*",) for many
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,21 @@ class Catalog:
         state = self._state()
         place = self._named(name, state) if name else self._first(kind, state)
         return self._checked(place, kind, state)
+
+    def find_embedder(self, weights_sha256: str) -> ModelFile | None:
+        """The embedder of these weights, whatever it is called; None when none that works is here. Raises ModelError
+        when what is remembered of the models cannot be read."""
+        state = self._state()
+        for place in self._places(state).values():
+            if not place.path.exists() or self._entry(place, state).kind != "embedder":
+                continue
+            try:
+                model = self._checked(place, "embedder", state)
+            except ModelError:
+                continue  # `models list` says what is wrong with it
+            if model.weights_sha256 == weights_sha256:
+                return model
+        return None
 
     def add(self, path: Path, *, name: str = "") -> ModelFile:
         """Takes a GGUF file, or a sentence-transformers folder (converted), into the models folder.
@@ -174,6 +191,7 @@ class Catalog:
         kind: Kind = manifest.kind if manifest else "chat"
         licence = manifest.licence if manifest else ""
         size_bytes, path = (manifest.size_bytes if manifest else 0), None
+        languages = manifest.languages if manifest else _ANY_LANGUAGE
         found: Literal["ready", "missing", "damaged"] = "missing"
         detail = f"edgerag models pull {place.name}" if manifest else f"{place.path} is gone"
         if place.path.exists():
@@ -183,11 +201,12 @@ class Catalog:
                 header = None if record else read_header(path)
                 kind = record.kind if record else header.kind if header else kind
                 licence = licence or (record.licence if record else header.licence if header else "")
+                languages = (record.languages if record else header.languages if header else ()) or languages
                 found = "damaged" if record and record.trouble else "ready"
                 detail = (record.trouble or record.weight_type) if record else "not tried yet"
             except ModelError as error:
                 found, detail = "damaged", error.message
-        return CatalogEntry(place.name, kind, found, size_bytes, licence, place.source, path, detail)
+        return CatalogEntry(place.name, kind, found, size_bytes, licence, place.source, path, detail, languages)
 
     def _remembered(self, place: _Place, state: State) -> FileRecord | None:
         """What is known of the file as it lies there now, or None."""
@@ -221,6 +240,7 @@ class Catalog:
         stat = place.path.stat()
         sha256 = sha256_of(place.path)
         weights = header.text("edgerag.weights_sha256", sha256)
+        made_of = _vectors_of(weights, header)
         if place.manifest and weights != place.manifest.sha256:
             raise ModelDamaged(
                 f"{place.path} is not {place.name}: its weights have the SHA-256 {weights[:12]}..., "
@@ -238,7 +258,7 @@ class Catalog:
             mtime_ns=stat.st_mtime_ns,
             sha256=sha256,
             kind=header.kind,
-            weights_sha256=weights,
+            weights_sha256=made_of,
             weight_type=header.weight_type,
             licence=header.licence or (place.manifest.licence if place.manifest else ""),
             languages=header.languages or (place.manifest.languages if place.manifest else _ANY_LANGUAGE),
@@ -325,6 +345,14 @@ class Catalog:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StorageFull(f"The models folder {self.folder} cannot be made: {error.strerror}.") from error
+
+
+def _vectors_of(weights_sha256: str, header: Header) -> str:
+    """What the vectors of an embedder are known by: its weights, and the texts that are put before what it reads."""
+    prompts = [header.text(f"edgerag.{role}_prompt", "") for role in ("query", "passage")]
+    if not any(prompts):
+        return weights_sha256
+    return hashlib.sha256("\0".join([weights_sha256, *prompts]).encode()).hexdigest()
 
 
 def _check_kind(name: str, kind: Kind, wanted: Kind) -> None:

@@ -31,6 +31,9 @@ BATCH_TOKENS = 1024
 _ROUNDED_TO = 128
 _TYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 _MEAN, _CLS = 1, 2  # llama_pooling_type
+_WORD_TABLE = "token_embd.weight"
+# A block of Q4_0: a scale and 32 numbers of 4 bits, those of the first half in the low bits.
+_BLOCK, _BLOCK_BYTES = 32, 18
 _LAYER = ("attn_output", "ffn_up", "ffn_down")
 
 
@@ -54,7 +57,7 @@ def why_not(header: Header) -> str:
         place = header.tensors.get(name)
         if place is None:
             return f"It has no tensor {name!r}."
-        if place.type_name not in _TYPES:
+        if place.type_name not in _TYPES and (name, place.type_name) != (_WORD_TABLE, "Q4_0"):
             return f"Its weights are {place.type_name}; F32, F16 and BF16 can be used."
     return ""
 
@@ -92,7 +95,7 @@ class TorchBert:
         self._epsilon = header.real("bert.attention.layer_norm_epsilon") or 1e-12
         if not self._heads or header.dimension % self._heads:
             raise ModelDamaged(f"{header.path} claims {self._heads} heads for {header.dimension} dimensions.")
-        self._words = self._tensor("token_embd.weight")
+        self._words = self._word_table()
         self._places = self._tensor("position_embd.weight").float() + self._tensor("token_types.weight")[0].float()
         self._first_norm = self._norm("token_embd_norm")
         self._layers = [self._layer(number) for number in range(header.layers)]
@@ -124,7 +127,7 @@ class TorchBert:
             start, end = end, end + length
             ids[start:end], places[start:end] = text, np.arange(length)
             spans.append((start, end))
-        state = self._first_norm(self._words[torch.from_numpy(ids)].float() + self._places[torch.from_numpy(places)])
+        state = self._first_norm(self._words(ids) + self._places[torch.from_numpy(places)])
         dimension = self._header.dimension
         shape = (3, self._heads, dimension // self._heads)
         seen = torch.zeros(rows, dimension, dtype=self._type)
@@ -173,7 +176,30 @@ class TorchBert:
         weight, bias = self._tensor(f"{name}.weight").float(), self._tensor(f"{name}.bias").float()
         return lambda state: norm(state, shape, weight, bias, epsilon)
 
+    def _word_table(self) -> Callable[[Any], Any]:
+        """Gives the vectors of words, (n, dim) float32, by their numbers. A packed table stays packed in memory: of a
+        multilingual vocabulary it would take 400 MB."""
+        torch, place = self._torch, self._header.tensors[_WORD_TABLE]
+        if place.type_name in _TYPES:
+            table = self._tensor(_WORD_TABLE)
+            return lambda ids: table[torch.from_numpy(ids)].float()
+        rows, dimension = place.shape
+        packed = np.frombuffer(self._bytes(_WORD_TABLE), np.uint8).reshape(rows, dimension // _BLOCK, _BLOCK_BYTES)
+
+        def unpack(ids: Any) -> Any:
+            blocks = packed[ids]
+            scales = np.ascontiguousarray(blocks[:, :, :2]).view("<f2").astype(np.float32)
+            numbers = np.concatenate([blocks[:, :, 2:] & 15, blocks[:, :, 2:] >> 4], axis=2).astype(np.float32) - 8
+            return torch.from_numpy((numbers * scales).reshape(len(ids), dimension))
+
+        return unpack
+
     def _tensor(self, name: str) -> Any:
+        place: TensorPlace = self._header.tensors[name]
+        data = self._bytes(name)
+        return self._torch.frombuffer(data, dtype=getattr(self._torch, _TYPES[place.type_name])).reshape(place.shape)
+
+    def _bytes(self, name: str) -> bytearray:
         place: TensorPlace = self._header.tensors[name]
         try:
             with self._header.path.open("rb") as file:
@@ -183,7 +209,7 @@ class TorchBert:
             raise ModelDamaged(f"{self._header.path} cannot be read: {error.strerror}.") from error
         if len(data) != place.size_bytes:
             raise ModelDamaged(f"{self._header.path} ends inside tensor {name!r}.", remedy="Copy or pull it again.")
-        return self._torch.frombuffer(data, dtype=getattr(self._torch, _TYPES[place.type_name])).reshape(place.shape)
+        return data
 
 
 def _names(header: Header) -> list[str]:
@@ -193,5 +219,5 @@ def _names(header: Header) -> list[str]:
     for number in range(header.layers):
         norms += [f"blk.{number}.attn_output_norm", f"blk.{number}.layer_output_norm"]
         matrices += [f"blk.{number}.{part}" for part in ("attn_q", "attn_k", "attn_v", *_LAYER)]
-    tables = ["token_embd.weight", "position_embd.weight", "token_types.weight"]
+    tables = [_WORD_TABLE, "position_embd.weight", "token_types.weight"]
     return tables + [f"{name}.{kind}" for name in norms + matrices for kind in ("weight", "bias")]

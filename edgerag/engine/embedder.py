@@ -7,6 +7,7 @@ for each other (docs/decisions/021, 035).
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
@@ -17,6 +18,8 @@ from edgerag.engine.fit import check_fit
 from edgerag.engine.gguf import Header, read_header
 from edgerag.engine.llama import Context, ContextSettings, Model
 from edgerag.engine.passages import Between, Tokens, Workers, go_on
+from edgerag.engine.unigram import SPECIAL as UNIGRAM_SPECIAL
+from edgerag.engine.unigram import Unigram
 from edgerag.engine.wordpiece import WordPiece
 from edgerag.errors import ModelDamaged, ModelError, ModelWrongKind, UsageError
 from edgerag.types import EmbedderIdentity, ModelFile
@@ -68,9 +71,7 @@ class LlamaEmbedder:
         self._niceness = 0
         self._making_spare = threading.Lock()
         self._spare: _Worker | None = None
-        self._word_piece = (
-            WordPiece(self._model.vocabulary()) if header.text("tokenizer.ggml.model", "") == "bert" else None
-        )
+        self._tokenizer = _own_tokenizer(self._model, header)
         self._ends = self._special_ends()
         self._prompts = {role: header.text(f"edgerag.{role}_prompt", "") for role in ("query", "passage")}
         self._identity = EmbedderIdentity(
@@ -92,7 +93,7 @@ class LlamaEmbedder:
         return self._max_tokens
 
     def count_tokens(self, text: str) -> int:
-        return len(self._word_piece.encode(text)) if self._word_piece else self._model.count_tokens(text)
+        return len(self._tokenizer.encode(text)) if self._tokenizer else self._model.count_tokens(text)
 
     def embed_query(self, text: str) -> Vectors:
         """(dim,) float32 of unit length. Raises UsageError for a text without a single character to read."""
@@ -193,12 +194,14 @@ class LlamaEmbedder:
         return [*before, *inside, *after]
 
     def _encode(self, text: str) -> list[int]:
-        return self._word_piece.encode(text) if self._word_piece else self._model.tokenize(text)
+        return self._tokenizer.encode(text) if self._tokenizer else self._model.tokenize(text)
 
     def _special_ends(self) -> tuple[list[int], list[int]]:
         """The tokens that the model wants before and after every text."""
-        if self._word_piece:
-            return [self._word_piece.first], [self._word_piece.last]
+        if isinstance(self._tokenizer, WordPiece):
+            return [self._tokenizer.first], [self._tokenizer.last]
+        if self._tokenizer:
+            return [self._model.bos], [self._model.eos]
         plain, whole = self._model.tokenize("a"), self._model.tokenize("a", add_ends=True)
         begin = next(i for i in range(len(whole)) if whole[i : i + len(plain)] == plain)
         return whole[:begin], whole[begin + len(plain) :]
@@ -240,6 +243,26 @@ class _Share:
 
     def compute(self, texts: Sequence[Tokens]) -> Vectors:
         return self._worker.compute(texts, threads=self._threads)
+
+
+def _own_tokenizer(model: Model, header: Header) -> WordPiece | Unigram | None:
+    """A tokenizer of ours where llama.cpp's gives other tokens than the original's; None where it does not."""
+    kind = header.text("tokenizer.ggml.model", "")
+    if kind == "bert":
+        return WordPiece(model.vocabulary())
+    if kind == "t5" and (characters := header.text("edgerag.characters", "")):
+        try:
+            count = header.number("edgerag.pieces", model.vocabulary_size)  # behind them the table is padded
+            return Unigram(
+                model.vocabulary()[:count],
+                model.scores()[:count],
+                unknown=header.number("tokenizer.ggml.unknown_token_id", 0),
+                special=UNIGRAM_SPECIAL,
+                characters={str(one): str(other) for one, other in json.loads(characters).items()},
+            )
+        except (ValueError, AttributeError) as error:
+            raise ModelDamaged(f"{header.path} has a table of characters that cannot be read: {error}.") from error
+    return None
 
 
 def _window(model: ModelFile) -> int:

@@ -34,6 +34,9 @@ class ManifestEntry:
     dimension: int
     context_tokens: int
     languages: tuple[str, ...]
+    platform: str = ""  # of the wheel, where there is none for every machine
+    query_prompt: str = ""  # put before a question that is embedded
+    passage_prompt: str = ""  # and before a passage
 
 
 def read_manifest(file: Path) -> dict[str, ManifestEntry]:

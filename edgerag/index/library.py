@@ -2,6 +2,7 @@
 
     library.sqlite          everything but sealed vectors
     segments/00000001.hnsw  sealed vectors
+    reembedding/            vectors of another embedder, while they are being made
     writer.lock             held by the one process that writes
 
 Many readers and one writer work at the same time; a reader sees what was committed before its call.
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -28,7 +29,8 @@ from edgerag.index.hnsw.residency import Residency
 from edgerag.index.identity import check_identity, read_identity, write_identity
 from edgerag.index.kv_news import KvNews
 from edgerag.index.lock import WriterLock
-from edgerag.index.nearest import checked_vectors
+from edgerag.index.nearest import checked_vectors, storable_vectors
+from edgerag.index.reembedding import Reembedding, begun_count, discard, forget_finished, needed_bytes
 from edgerag.index.right_of_way import RightOfWay
 from edgerag.index.sealing import Sealer
 from edgerag.index.segments import (
@@ -65,6 +67,9 @@ if TYPE_CHECKING:
     from edgerag.types import Vectors
 
 __all__ = ["Failure", "FailureNeeds", "Library", "Move", "Touched", "open_library"]
+
+# For a mean: with so many its error is a tenth of the spread of cosines, far below what tells passages apart.
+_SAMPLED_VECTORS = 128
 
 
 def open_library(
@@ -108,6 +113,7 @@ def open_library(
             with translated(folder):
                 (folder / FOLDER_NAME).mkdir(exist_ok=True)
             delete_unlisted(folder / FOLDER_NAME, store)
+            forget_finished(folder, stored)
         library = Library(
             folder,
             store,
@@ -146,9 +152,8 @@ class Library:
         self._seal_settings = seal_settings
         self._kv_news = kv_news
         self.residency = residency
-        self._segments = SegmentSet(
-            folder, identity=identity, residency=self.residency, flat_rows=seal_settings.graph_rows
-        )
+        self._segments = self._segment_set()
+        self._mean: tuple[tuple[int, int], tuple[Vectors, int]] | None = None  # as of a generation
         with translated(folder):
             self._way = RightOfWay(folder) if lock is not None else None
         self._closed = False
@@ -372,6 +377,11 @@ class Library:
         with self._store.reading() as db:
             return chunk_rows.chunk_count(db)
 
+    def sample(self, limit: int) -> list[StoredChunk]:
+        """At most so many chunks, lying evenly through the library; the same each time for the same library."""
+        with self._store.reading() as db:
+            return chunk_rows.read_chunks(db, chunk_rows.sample_ids(db, limit))
+
     def pending_count(self) -> int:
         """Chunks that have no vector yet."""
         with self._store.reading() as db:
@@ -400,10 +410,9 @@ class Library:
         Raises UsageError for a wrong shape, NaN, a vector that is not of unit length, or a chunk that
         is not pending; then none of them is stored.
         """
-        checked = checked_vectors(vectors, rows=len(chunk_ids), identity=self._identity)
-        if self._seal_settings.vector_type == "f16":
-            # Rounded now and not when they are sealed, so that sealing changes no score.
-            checked = checked.astype("<f2").astype("<f4")
+        checked = storable_vectors(
+            vectors, rows=len(chunk_ids), identity=self._identity, vector_type=self._seal_settings.vector_type
+        )
         with self._store.writing() as db:
             catalogue.put_vectors(db, chunk_ids, checked)
 
@@ -449,6 +458,14 @@ class Library:
         """
         return self._sealer(progress, cancelled).compact()
 
+    def _segment_set(self) -> SegmentSet:
+        return SegmentSet(
+            self._folder,
+            identity=self._identity,
+            residency=self.residency,
+            flat_rows=self._seal_settings.graph_rows,
+        )
+
     def _sealer(self, progress: Callable[[MergeProgress], None] | None, cancelled: CancelCheck | None) -> Sealer:
         shop = Workshop(
             store=self._store,
@@ -460,6 +477,49 @@ class Library:
             cancelled=cancelled or _never,
         )
         return Sealer(shop, self._segments)
+
+    # ------------------------------------------------------------ another embedder
+
+    def is_current(self) -> bool:
+        """Whether the library is still made with the embedder that it was opened with; if not, open it again."""
+        stored = read_identity(self._store)
+        return stored is not None and stored.is_same_as(self._identity)
+
+    @contextlib.contextmanager
+    def reembedding(self, identity: EmbedderIdentity) -> Iterator[Reembedding]:
+        """Vectors of another embedder, to be made beside those in use; goes on where an earlier run stopped. Nothing
+        is written to the library meanwhile but by :meth:`switch`. Raises StorageFull."""
+        with Reembedding(
+            self._folder,
+            self._store,
+            identity=identity,
+            residency=self.residency,
+            settings=self._seal_settings,
+        ) as begun:
+            yield begun
+
+    def switch(self, begun: Reembedding) -> None:
+        """Puts the new vectors in the place of the old ones in one transaction, and deletes the old files. Raises what
+        Reembedding.switch does; then the library is as it was."""
+        begun.switch()
+        self._identity = begun.identity
+        self._segments.close()
+        self._segments = self._segment_set()
+        self._mean = None
+        begun.discard()
+        delete_unlisted(self._folder / FOLDER_NAME, self._store)
+
+    def reembedding_counts(self, identity: EmbedderIdentity) -> tuple[int, int]:
+        """(chunks that an earlier run, which was stopped, has made a vector for; all chunks)."""
+        return begun_count(self._folder, identity), self.chunk_count()
+
+    def discard_reembedding(self) -> bool:
+        """Deletes what was made for another embedder and not finished; False when there is nothing."""
+        return discard(self._folder)
+
+    def reembedding_bytes(self, identity: EmbedderIdentity) -> int:
+        """The room on the disk that changing over to another embedder may take, at its highest."""
+        return needed_bytes(self.chunk_count(), dimension=identity.dimension, settings=self._seal_settings)
 
     # ------------------------------------------------------------ searching
 
@@ -483,6 +543,18 @@ class Library:
         """
         (query,) = checked_vectors(vector.reshape(1, -1), rows=1, identity=self._identity)
         return nearest.search(self._store, self._segments, query, limit=limit, ef_search=ef_search, where=where)
+
+    def mean_vector(self) -> tuple[Vectors, int]:
+        """((dim,) the mean of vectors that lie evenly through the library, how many they were): its product with a
+        question's vector is the cosine that the question has with any passage. Read once for each commit of vectors."""
+        with self._store.reading() as db:
+            generation = (catalogue.generation(db), chunk_rows.pending_count(db))
+        if self._mean is None or self._mean[0] != generation:
+            mean = nearest.mean_vector(
+                self._store, self._segments, dimension=self._identity.dimension, sampled=_SAMPLED_VECTORS
+            )
+            self._mean = (generation, mean)
+        return self._mean[1]
 
     def keyword_coverage(self, query: str, chunk_ids: Sequence[int]) -> dict[int, float]:
         """For each chunk the share (0..1) of the query's content terms that stand in it, by rarity."""

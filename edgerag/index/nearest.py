@@ -9,11 +9,13 @@ import numpy as np
 
 from edgerag.errors import UsageError
 from edgerag.index import catalogue
+from edgerag.index.chunks import sample_ids
 from edgerag.index.hnsw.reference import fixed_products
 from edgerag.index.hnsw.search import widened
 from edgerag.index.segments import Flags, SegmentSet, refuse_cut
 from edgerag.index.store import Store
-from edgerag.types import EmbedderIdentity, Filter, LegHit
+from edgerag.index.vectors import places_of, read_places
+from edgerag.types import EmbedderIdentity, Filter, LegHit, VectorType
 
 if TYPE_CHECKING:
     from edgerag.types import Vectors
@@ -39,6 +41,13 @@ def checked_vectors(vectors: Vectors, *, rows: int, identity: EmbedderIdentity) 
     return checked
 
 
+def storable_vectors(vectors: Vectors, *, rows: int, identity: EmbedderIdentity, vector_type: VectorType) -> Vectors:
+    """As :func:`checked_vectors`, rounded to what a segment keeps: now and not when they are sealed, so that sealing
+    changes no score."""
+    checked = checked_vectors(vectors, rows=rows, identity=identity)
+    return checked.astype("<f2").astype("<f4") if vector_type == "f16" else checked
+
+
 def search(
     store: Store, segments: SegmentSet, query: Vectors, *, limit: int, ef_search: int, where: Filter | None
 ) -> list[LegHit]:
@@ -61,6 +70,18 @@ def search(
         hits += each.segment.search(query, limit=limit, ef_search=ef, excluded=flags)
     hits.sort(key=lambda hit: (-hit.score, hit.chunk_id))
     return hits[:limit]
+
+
+def mean_vector(store: Store, segments: SegmentSet, *, dimension: int, sampled: int) -> tuple[Vectors, int]:
+    """((dim,) the mean of so many vectors that lie evenly through the library, not of unit length; how many they were).
+
+    Raises LibraryDamaged naming file and block.
+    """
+
+    opened, places = segments.view(store, lambda db: places_of(db, sample_ids(db, sampled)))
+    vectors = list(read_places(opened, places, dimension=dimension).values())
+    mean: Vectors = np.mean(vectors, axis=0, dtype=np.float64).astype("<f4") if vectors else np.zeros(dimension, "<f4")
+    return mean, len(vectors)
 
 
 def _unsealed_hits(db: sqlite3.Connection, query: Vectors, *, limit: int, where: Filter | None) -> list[LegHit]:

@@ -16,12 +16,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from edgerag.errors import RESTORE_LIBRARY, LibraryDamaged, LibraryError
+from edgerag.errors import RESTORE_LIBRARY, EmbedderMismatch, LibraryDamaged, LibraryError
 from edgerag.index import catalogue, filters
 from edgerag.index.catalogue import SegmentEntry
 from edgerag.index.hnsw import format as layout
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.hnsw.search import FLAT_ROWS, Segment
+from edgerag.index.identity import identity_in
 from edgerag.index.lock import LOCK_NAME
 from edgerag.index.store import DATABASE_NAME, Store, damaged_row, refuse_emptied, translated
 from edgerag.machine.disk import sync_folder
@@ -82,11 +83,19 @@ class SegmentSet:
     def follow(self, db: sqlite3.Connection) -> list[OpenSegment]:
         """The segments that the view ``db`` lists; opens what is new and closes what is gone.
 
-        Raises SegmentGone for a file that is not there, LibraryDamaged for one that is bad.
+        Raises SegmentGone for a file that is not there, LibraryDamaged for one that is bad, EmbedderMismatch when the
+        library has been given to another embedder meanwhile.
         """
         generation = catalogue.generation(db)
         if generation == self._generation:
             return self._current
+        now = identity_in(db, where=str(self.folder.parent))
+        if now is not None and not now.is_same_as(self._identity):
+            raise EmbedderMismatch(
+                f"The library in {self.folder.parent} is now searched with the embedder {now.name!r},"
+                f" no longer with {self._identity.name!r}.",
+                remedy="Ask again.",
+            )
         entries = catalogue.segments(db)
         for entry in entries:
             if entry.id not in self._open:

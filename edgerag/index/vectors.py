@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from edgerag.errors import LibraryDamaged
-from edgerag.index.segments import OpenSegment, SegmentSet
+from edgerag.index.segments import OpenSegment, SegmentSet, refuse_cut
 from edgerag.index.store import Store
 
 if TYPE_CHECKING:
@@ -33,9 +33,10 @@ class Place:
 def vectors_of(store: Store, segments: SegmentSet, chunk_ids: Sequence[int], *, dimension: int) -> dict[int, Vectors]:
     """By chunk, its vector, (dim,) of unit length; chunks without one are left out.
 
-    Raises LibraryDamaged for a segment that cannot be read or that disagrees with the catalogue.
+    Raises LibraryDamaged for a segment that cannot be read or that disagrees with the catalogue, EmbedderMismatch when
+    the library was given to another embedder.
     """
-    opened, places = segments.view(store, lambda db: _places(db, chunk_ids))
+    opened, places = segments.view(store, lambda db: places_of(db, chunk_ids))
     return read_places(opened, places, dimension=dimension)
 
 
@@ -56,6 +57,7 @@ def read_places(opened: Iterable[OpenSegment], places: Sequence[Place], *, dimen
         wanted = sorted(sealed.pop(each.entry.id, ()))
         if not wanted:
             continue
+        refuse_cut(each.segment)
         vectors, labels = each.segment.read_rows(np.array([row for row, _ in wanted], dtype=np.int64))
         if labels.tolist() != [chunk_id for _, chunk_id in wanted]:
             raise LibraryDamaged(
@@ -68,7 +70,8 @@ def read_places(opened: Iterable[OpenSegment], places: Sequence[Place], *, dimen
     return found
 
 
-def _places(db: sqlite3.Connection, chunk_ids: Sequence[int]) -> list[Place]:
+def places_of(db: sqlite3.Connection, chunk_ids: Sequence[int]) -> list[Place]:
+    """Of those of the chunks that have a vector."""
     found = []
     for start in range(0, len(chunk_ids), _BATCH):
         ids = [int(chunk_id) for chunk_id in chunk_ids[start : start + _BATCH]]

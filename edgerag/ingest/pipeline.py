@@ -175,7 +175,13 @@ class _Run:
     def _seal(self, *, merge: bool) -> Generator[IngestEvent, None, bool]:
         """Seals what is embedded; True when it was cancelled, which loses nothing."""
         yield self._progress.event("sealing the index")
-        report = yield from seal(self._library, merge=merge, cancelled=self._cancelled, event=self._progress.event)
+        report = yield from seal(
+            self._library,
+            merge=merge,
+            cancelled=self._cancelled,
+            event=self._progress.event,
+            give_way=self._library.give_way,
+        )
         for reason in report.damaged:
             self._notes[f"A part of the index was left as it is, because it cannot be read: {reason}"] = None
         return report.cancelled

@@ -8,22 +8,33 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, TypeVar
+from typing import Protocol, TypeVar
 
 from edgerag.types import CancelCheck, MergeProgress, MergeReport
-
-if TYPE_CHECKING:
-    from edgerag.index.library import Library
 
 Event = TypeVar("Event")
 
 _DOING = {"reading": "gathering", "linking": "linking", "writing": "writing"}
 
 
+class Sealable(Protocol):
+    """A library, or vectors that are being made beside one."""
+
+    def seal(
+        self, *, merge: bool, progress: Callable[[MergeProgress], None], cancelled: CancelCheck
+    ) -> MergeReport: ...
+
+
 def seal(
-    library: Library, *, merge: bool, cancelled: CancelCheck, event: Callable[[str], Event]
+    library: Sealable,
+    *,
+    merge: bool,
+    cancelled: CancelCheck,
+    event: Callable[[str], Event],
+    give_way: Callable[[], None],
 ) -> Generator[Event, None, MergeReport]:
-    """Seals the library; yields ``event(sentence)`` as it goes on, and returns what was done.
+    """Seals the library; yields ``event(sentence)`` as it goes on, and returns what was done. ``give_way`` lets past
+    who asks something.
 
     Raises what Library.seal raises. A consumer that stops listening cancels it.
     """
@@ -31,7 +42,7 @@ def seal(
     abandoned = threading.Event()
 
     def is_to_stop() -> bool:
-        library.give_way()  # asked between two steps, which is where a question can be let past
+        give_way()  # asked between two steps, which is where a question can be let past
         return abandoned.is_set() or cancelled()
 
     def run() -> None:

@@ -108,6 +108,12 @@ def build_parser() -> argparse.ArgumentParser:
     compact = _command(tasks, "compact", "make few segments of many, without removed passages")
     compact.add_argument("--json", action="store_true", help="print what was done as one JSON document")
     compact.add_argument("--quiet", action="store_true", help="no progress bar")
+    reembed = _command(tasks, "reembed", "change the library over to another embedder; it is searched meanwhile")
+    reembed.add_argument("--embedder", default="", metavar="NAME", help="from `models list` (default: models.embedder)")
+    reembed.add_argument("--estimate", action="store_true", help="only say how long it takes and what room it needs")
+    reembed.add_argument("--discard", action="store_true", help="throw away what an unfinished run has made")
+    reembed.add_argument("--json", action="store_true", help="print what was done as one JSON document")
+    reembed.add_argument("--quiet", action="store_true", help="no progress bar")
 
     doctor = _command(commands, "doctor", "check machine, engine, models and library")
     doctor.add_argument("--json", action="store_true", help="print the findings as one JSON document")

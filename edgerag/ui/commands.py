@@ -189,6 +189,8 @@ def _library(session: Session, arguments: argparse.Namespace) -> int:
     if arguments.action == "verify":
         return library_commands.verify(session, arguments)
     with _interruptible() as stop:
+        if arguments.action == "reembed":
+            return library_commands.reembed(session, arguments, stop)
         return library_commands.compact(session, arguments, stop)
 
 

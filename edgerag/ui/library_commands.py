@@ -1,4 +1,4 @@
-"""``edgerag library``: whether the files of a library are whole, and making few segments of many."""
+"""``edgerag library``: whether its files are whole, making few segments of many, and changing its embedder."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import dataclasses
 import threading
 from typing import TYPE_CHECKING
 
+from edgerag.changeover import duration
 from edgerag.errors import LibraryError
 from edgerag.session import Session
-from edgerag.types import MergeReport
+from edgerag.types import MergeReport, ReembedDone, ReembedPrice, ReembedProgress
 from edgerag.ui import output, report
 
 if TYPE_CHECKING:
@@ -60,6 +61,59 @@ def compaction_sentences(done: MergeReport) -> list[str]:
     if done.cancelled:
         sentences.append("Interrupted. What was finished stays; the same command goes on from there.")
     return sentences
+
+
+def reembed(session: Session, arguments: argparse.Namespace, stop: threading.Event) -> int:
+    """Changes the library over to another embedder; ``stop`` is set when the user has had enough. Raises
+    EdgeragError."""
+    if arguments.discard:
+        found = session.discard_reembedding()
+        report.say("Thrown away." if found else "There is nothing to throw away.")
+        return report.EXIT_OK
+    if arguments.estimate:
+        price = session.reembed_price(arguments.embedder)
+        if arguments.json:
+            output.write_json(dataclasses.asdict(price))
+        report.say(price_sentence(price))
+        return report.EXIT_OK
+    done: ReembedDone | None = None
+    with report.progress_bar(quiet=arguments.quiet) as bar:
+        for event in session.reembed(arguments.embedder, cancelled=stop.is_set):
+            match event:
+                case ReembedProgress():
+                    bar.show_reembed(event)
+                case ReembedDone():
+                    done = event
+    assert done is not None, "it ends with what was done"
+    if arguments.json:
+        output.write_json(dataclasses.asdict(done))
+    if done.interrupted:
+        report.say(
+            "Interrupted. The library is searched as before; what was made is kept, and the same command goes on there."
+        )
+        return report.EXIT_INTERRUPTED
+    report.say(
+        f"{done.chunks_embedded:,} of {done.chunks_total:,} passages embedded in {report.clock(done.seconds)}; "
+        f"the library is now searched with {done.embedder!r}."
+    )
+    wanted = session.settings.models.embedder
+    if wanted and wanted != done.embedder:
+        report.say(f"note: models.embedder names {wanted!r}; set it to {done.embedder!r}, or an ingest is refused.")
+    return report.EXIT_OK
+
+
+def price_sentence(price: ReembedPrice) -> str:
+    """How long it takes, of what, and whether there is room."""
+    begun = price.chunks_total - price.chunks_left
+    left = (
+        f"{price.chunks_left:,} of {price.chunks_total:,} passages are left"
+        if begun
+        else (f"{price.chunks_total:,} passages")
+    )
+    return (
+        f"{price.embedder}: {left}, about {duration(price.seconds)} on this machine; up to "
+        f"{output.size(price.room_bytes)} beside the index in use, {output.size(price.free_bytes)} are free."
+    )
 
 
 def _segments(count: int) -> str:

@@ -304,10 +304,23 @@ def findings_text(findings: Iterable[Finding]) -> str:
 def models_text(entries: Iterable[CatalogEntry]) -> str:
     return table(
         [
-            (entry.name, entry.kind, entry.state, size(entry.size_bytes), entry.licence, entry.detail)
+            (
+                entry.name,
+                entry.kind,
+                language_words(entry.languages),
+                entry.state,
+                size(entry.size_bytes),
+                entry.licence,
+                entry.detail,
+            )
             for entry in entries
         ]
     )
+
+
+def language_words(languages: Sequence[str]) -> str:
+    """``en``, ``de, en``, ``many languages``"""
+    return "many languages" if "*" in languages else ", ".join(languages)
 
 
 def size(size_bytes: int) -> str:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from edgerag.errors import EdgeragError
-from edgerag.types import Answer, FileReport, IngestDone, IngestProgress, MergeProgress
+from edgerag.types import Answer, FileReport, IngestDone, IngestProgress, MergeProgress, ReembedProgress
 from edgerag.ui.output import reuse_words
 from edgerag.ui.place import short_path
 from edgerag.ui.plain import one_line, plain
@@ -136,6 +136,19 @@ class ProgressBar:
             total=max(1, event.chunks_total + event.files_total),
             text=text,
             current=one_line(event.current, 40),
+        )
+
+    def show_reembed(self, event: ReembedProgress) -> None:
+        """The same for the change to another embedder."""
+        if self._progress is None or self._task is None:
+            return
+        left = "" if event.seconds_left is None else f", {clock(event.seconds_left)} left"
+        self._progress.update(
+            self._task,
+            completed=event.chunks_done,
+            total=max(1, event.chunks_total),
+            text=f"{event.chunks_done:,}/{event.chunks_total:,} passages, {event.chunks_per_second:.0f}/s{left}  ",
+            current=one_line(event.current, 60),
         )
 
     def show_merge(self, event: MergeProgress) -> None:

