@@ -25,6 +25,7 @@ from edgerag.config import RetrievalSettings
 from edgerag.engine.catalog import Catalog
 from edgerag.engine.embedder import open_embedder
 from edgerag.index.library import Library
+from edgerag.index.shelf import Shelf
 from edgerag.machine.topology import read_topology
 from edgerag.telemetry.stopwatch import Stopwatch
 from edgerag.types import Embedder, Plan
@@ -82,7 +83,7 @@ def half(queries: Sequence[datasets.Query], which: str) -> Sequence[datasets.Que
     return {"all": queries, "tune": queries[0::2], "report": queries[1::2]}[which]
 
 
-def judge(library: Library, embedder: RememberingEmbedder, queries: Sequence[datasets.Query]) -> dict[str, Any]:
+def judge(library: Library | Shelf, embedder: RememberingEmbedder, queries: Sequence[datasets.Query]) -> dict[str, Any]:
     """hit@1, hit@5 and nDCG@10 of each leg, and the median milliseconds of the fused one."""
     settings = RetrievalSettings()
     sums = {leg: {"hit@1": 0.0, "hit@5": 0.0, "ndcg@10": 0.0} for leg in LEGS}

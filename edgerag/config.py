@@ -68,6 +68,7 @@ def _between(low: float, high: float, default: Any) -> Any:
 @dataclass(frozen=True, slots=True)
 class LibrarySettings:
     name: str = "default"
+    also: tuple[str, ...] = ()  # asked together with it; nothing is ever written to them
     # Of vectors that are written from now on. f16 takes half the room and moves a cosine by less than 0.001.
     vectors: VectorType = field(default="f16", metadata={"choices": get_args(VectorType)})
 

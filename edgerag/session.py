@@ -14,9 +14,9 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from edgerag.config import LibrarySettings, Settings
 from edgerag.errors import EmbedderMismatch, LibraryMissing, LibraryOutdated, ModelError, StorageFull, UsageError
@@ -37,6 +37,7 @@ from edgerag.types import (
     IngestDone,
     IngestEvent,
     KvChanges,
+    KvSink,
     LeftOut,
     LibraryStatus,
     MergeProgress,
@@ -61,6 +62,9 @@ if TYPE_CHECKING:
     from edgerag.index.hnsw.residency import Residency
     from edgerag.index.library import Failure, Library
     from edgerag.index.segments import SealSettings
+    from edgerag.index.shelf import Shelf
+
+ReadT = TypeVar("ReadT", bound="Library | Shelf")
 
 _STATES_FOLDER = "kv"  # in the folder of the library
 _NUMBER = re.compile(r"#[0-9]{1,18}")
@@ -95,8 +99,11 @@ class Session:
         self._residency: Supplier[Residency] = Supplier(self._make_residency)
         self._states: Supplier[StateStore] = Supplier(self._make_states)
         self._tunes = False
-        self._asking = _Reader(self._open_reader)
-        self._browsing = _Reader(self._open_reader)
+        self._also = {name: locations.library_folder(name) for name in settings.library.also}
+        self._also = {name: folder for name, folder in self._also.items() if folder != self._library_folder}
+        self._asking: _Reader[Library | Shelf] = _Reader(self._open_shelf if self._also else self._open_reader)
+        self._browsing: _Reader[Library] = _Reader(self._open_reader)
+        self._viewing: _Reader[Shelf] | None = _Reader(self._open_shelf) if self._also else None
 
     # ------------------------------------------------------------ asking
 
@@ -120,7 +127,7 @@ class Session:
         if self.settings.models.chat and self._own_models and self._has_model:
             self.catalog.find("chat", self.settings.models.chat)  # one asked for by name must be there
         with self._tuning.at_work() if self._tunes else nullcontext(), self._asking.use() as library:
-            self._check_embedder(library.identity)
+            self._begin(library)
             self._states().begin()
             self.warm()
             events = ask(
@@ -134,7 +141,7 @@ class Session:
                 where=where,
                 cancelled=cancelled,
             )
-            events = self._with_other_embedder(events, library)
+            events = self._with_notes(events, library)
             with asking(self._library_folder):  # only until there is something to see: an answer takes long
                 for event in events:
                     yield event
@@ -150,7 +157,7 @@ class Session:
 
         read_question(query)
         with self._asking.use() as library:
-            self._check_embedder(library.identity)
+            self._begin(library)
             self._embedder.start()
             with asking(self._library_folder):
                 result = search(
@@ -161,8 +168,22 @@ class Session:
                     limit=limit,
                     where=where,
                 )
-            note = self._other_embedder_note(library)
-            return replace(result, notes=(*result.notes, note)) if note else result
+            return replace(result, notes=(*result.notes, *self._notes(library)))
+
+    def not_asked(self) -> tuple[str, ...]:
+        """Of several libraries: what of them the last question could not be asked, in sentences that name them."""
+        from edgerag.index.shelf import Shelf
+
+        with self._asking.use() as library:
+            return library.left_out if isinstance(library, Shelf) else ()
+
+    def _begin(self, library: Library | Shelf) -> None:
+        """Raises EmbedderMismatch if nothing in it was made with the embedder in use, LibraryError."""
+        from edgerag.index.shelf import Shelf
+
+        if isinstance(library, Shelf):
+            library.begin()
+        self._check_embedder(library.identity)
 
     def warm(self) -> None:
         """Starts loading the models in the background."""
@@ -358,9 +379,7 @@ class Session:
 
     def making_hint(self) -> str:
         """How the library in use is made."""
-        name = self.settings.library.name
-        option = "" if name == LibrarySettings().name else f"--library {name} "
-        return f"Make it with `edgerag {option}ingest FOLDER`."
+        return _making_hint(self.settings.library.name)
 
     def state_troubles(self) -> tuple[str, ...]:
         """What went wrong with the computed states of removed or edited documents, in sentences, each once."""
@@ -392,8 +411,13 @@ class Session:
             return []
 
     def parsed_document(self, document_id: int) -> ParsedDocument:
-        with self._browsing.use() as library:
-            return library.parsed_document(document_id)
+        """Of the id that a hit or a document of the library has."""
+        if self._viewing is None:
+            with self._browsing.use() as library:
+                return library.parsed_document(document_id)
+        with self._viewing.use() as shelf:
+            shelf.begin()
+            return shelf.parsed_document(document_id)
 
     def library_status(self) -> LibraryStatus | None:
         """The library as it stands; None when there is none yet."""
@@ -461,6 +485,8 @@ class Session:
             self._tuning.close()
         self._asking.close()
         self._browsing.close()
+        if self._viewing is not None:
+            self._viewing.close()
         for part in (self._embedder.made(), self._generator.made(), self._states.made()):
             close = getattr(part, "close", None)
             if close is not None:
@@ -517,11 +543,20 @@ class Session:
     def _other_embedder_note(self, library: Library) -> str:
         return self._changeover.note(library) if self._own_models else ""
 
-    def _with_other_embedder(self, events: Iterator[AskEvent], library: Library) -> Iterator[AskEvent]:
-        """``events``; the last one also says that another embedder is wanted, if one is."""
+    def _notes(self, library: Library | Shelf) -> tuple[str, ...]:
+        """What to say beside an answer: what of several libraries was not asked, and that another embedder is wanted."""
+        from edgerag.index.shelf import Shelf
+
+        if isinstance(library, Shelf):
+            return library.left_out
+        note = self._other_embedder_note(library)
+        return (note,) if note else ()
+
+    def _with_notes(self, events: Iterator[AskEvent], library: Library | Shelf) -> Iterator[AskEvent]:
+        """``events``; the last one also says the notes."""
         for event in events:
-            if isinstance(event, AnswerDone) and (note := self._other_embedder_note(library)):
-                yield replace(event, answer=replace(event.answer, notes=(*event.answer.notes, note)))
+            if isinstance(event, AnswerDone) and (notes := self._notes(library)):
+                yield replace(event, answer=replace(event.answer, notes=(*event.answer.notes, *notes)))
             else:
                 yield event
 
@@ -612,7 +647,8 @@ class Session:
             self._library_folder / _STATES_FOLDER,
             ram_bytes=self.settings.generation.kv_memory,
             # Beside a library that is not there there is no place.
-            disk_bytes=self.settings.generation.kv_disk if is_there(self._library_folder) else 0,
+            # Those of several libraries would lie in the folder of one, and stay there when another drops a document.
+            disk_bytes=self.settings.generation.kv_disk if is_there(self._library_folder) and not self._also else 0,
         )
 
     def _keep_states_true(self, changes: KvChanges) -> bool:
@@ -624,30 +660,40 @@ class Session:
         return states.drop(labels=changes.dropped)
 
     def _open_reader(self) -> Library:
+        return self._open_for_reading(self.settings.library.name, self._library_folder, self._keep_states_true)
+
+    def _open_shelf(self) -> Shelf:
+        """All libraries that are asked together, none of them opened yet."""
+        from edgerag.index.shelf import Shelf
+
+        openers: dict[str, Callable[[], Library]] = {self.settings.library.name: self._open_reader}
+        # States of documents of the others are never on the disk, so that there is nothing to keep true.
+        for name, folder in self._also.items():
+            openers[name] = partial(self._open_for_reading, name, folder, None)
+        return Shelf(openers, in_use=self._embedder_identity_or_none)
+
+    def _open_for_reading(self, name: str, folder: Path, kv_sink: KvSink | None) -> Library:
         from edgerag.index.library import open_library
 
-        if not is_there(self._library_folder):
-            raise self._missing()
+        if not is_there(folder):
+            raise self._missing(name)
+        open_it = partial(open_library, folder, residency=self._residency(), kv_sink=kv_sink)
         try:
-            return open_library(
-                self._library_folder, mode="read", residency=self._residency(), kv_sink=self._keep_states_true
-            )
+            return open_it(mode="read")
         except LibraryOutdated as outdated:
             # Nobody should have to know that it was written by an older program: opening it for writing brings it up.
             try:
-                self._open_writer().close()
+                open_it(mode="write", seal_settings=self._seal_settings()).close()
             except StorageFull:
                 raise outdated from None
-            return open_library(
-                self._library_folder, mode="read", residency=self._residency(), kv_sink=self._keep_states_true
-            )
+            return open_it(mode="read")
 
     def _open_writer(self) -> Library:
         """Opens a library that is there for writing."""
         from edgerag.index.library import open_library
 
         if not is_there(self._library_folder):
-            raise self._missing()
+            raise self._missing(self.settings.library.name)
         return open_library(
             self._library_folder,
             mode="write",
@@ -672,11 +718,8 @@ class Session:
 
         return self.settings.memory.budget_bytes(available_bytes())
 
-    def _missing(self) -> LibraryMissing:
-        return LibraryMissing(
-            f"There is no library {self.settings.library.name!r} yet.",
-            remedy=self.making_hint(),
-        )
+    def _missing(self, name: str) -> LibraryMissing:
+        return LibraryMissing(f"There is no library {name!r} yet.", remedy=_making_hint(name))
 
     def _check_embedder(self, identity: EmbedderIdentity) -> None:
         """Raises EmbedderMismatch if the embedder that made this library is not here, and another one is."""
@@ -708,16 +751,21 @@ class Session:
             self._check_embedder(library.identity)
 
 
-class _Reader:
-    """A library for reading, opened on first use; one thread at a time."""
+def _making_hint(name: str) -> str:
+    option = "" if name == LibrarySettings().name else f"--library {name} "
+    return f"Make it with `edgerag {option}ingest FOLDER`."
 
-    def __init__(self, open_reader: Callable[[], Library]) -> None:
+
+class _Reader(Generic[ReadT]):
+    """A library for reading, or several, opened on first use; one thread at a time."""
+
+    def __init__(self, open_reader: Callable[[], ReadT]) -> None:
         self._open_reader = open_reader
         self._lock = threading.RLock()
-        self._library: Library | None = None
+        self._library: ReadT | None = None
 
     @contextmanager
-    def use(self) -> Iterator[Library]:
+    def use(self) -> Iterator[ReadT]:
         with self._lock:
             if self._library is not None and not self._library.is_current():
                 self._library.close()  # it was given to another embedder

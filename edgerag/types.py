@@ -100,6 +100,7 @@ class ParsedDocument:
     hidden: tuple[tuple[int, int], ...] = ()  # spans that a person does not see in the file, in order
     first_line: int = 1  # the number that its first line has in the file, of which it may be a part
     language: str = UNKNOWN_LANGUAGE  # the one that most of it is in: ISO 639-1, or 639-3 where that has none
+    dated_ns: int | None = None  # when it was written as it says itself, nanoseconds since 1970; None: it does not
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +146,7 @@ class Document:
     content_bytes: int = 0  # of the file, or of the member of an archive or a mail, itself; 0 where not known
     seconds: float = 0.0  # that parsing and chunking it took
     language: str = UNKNOWN_LANGUAGE  # the one that most of it is in
+    dated_ns: int | None = None  # when it was written as it says itself; None: it does not, and mtime_ns stands for it
 
     @property
     def text_share(self) -> float | None:
@@ -160,6 +162,15 @@ class LeftOut:
     reason: str
 
 
+# Where several libraries are asked at once, which one an id is of stands above these bits of it.
+OWN_ID_BITS = 48
+
+
+def own_id(identity: int) -> int:
+    """The id of a chunk or document in its own library."""
+    return identity & ((1 << OWN_ID_BITS) - 1)
+
+
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
     """A chunk together with the document it belongs to."""
@@ -172,6 +183,7 @@ class StoredChunk:
     chunk: Chunk
     kv_key: str = ""  # name under which the model's state of this text may be kept; "" when it has none
     also_in: tuple[str, ...] = ()  # other files with the same content, twenty at most
+    library: str = ""  # which of several it is in; "" where one is asked
 
 
 # ---------------------------------------------------------------- asking
@@ -186,6 +198,10 @@ class Filter:
     paths: tuple[str, ...] = ()  # absolute; the document itself, or a folder above it
     tags: tuple[str, ...] = ()  # as the library keeps them
     languages: tuple[str, ...] = ()  # codes, or UNKNOWN_LANGUAGE
+    types: tuple[str, ...] = ()  # of files, as file_types.py has them: "pdf", "slides", ".log"
+    # The date that a document itself gives, else that of its file, in nanoseconds since 1970.
+    since_ns: int | None = None
+    until_ns: int | None = None  # the first moment that is too late
 
 
 @dataclass(frozen=True, slots=True)
@@ -710,6 +726,39 @@ class EmbedderIdentity:
     def is_same_as(self, other: EmbedderIdentity) -> bool:
         """Whether both give the same vectors: the weights decide, whatever their file is called."""
         return (self.weights_sha256, self.dimension) == (other.weights_sha256, other.dimension)
+
+
+class Library(Protocol):
+    """What asking needs of a library, or of several at once: index/library.py says what each promises."""
+
+    @property
+    def identity(self) -> EmbedderIdentity: ...
+
+    def query_terms(self, query: str) -> tuple[str, ...]: ...
+
+    def chunk_count(self) -> int: ...
+
+    def pending_count(self) -> int: ...
+
+    def check_filter(self, where: Filter) -> Filter: ...
+
+    def search_keywords(self, query: str, *, limit: int, where: Filter | None = None) -> list[LegHit]: ...
+
+    def search_vectors(
+        self, vector: Vectors, *, limit: int, ef_search: int, where: Filter | None = None
+    ) -> list[LegHit]: ...
+
+    def keyword_coverage(self, query: str, chunk_ids: Sequence[int]) -> dict[int, float]: ...
+
+    def chunks(self, chunk_ids: Sequence[int]) -> list[StoredChunk]: ...
+
+    def term_weights(self, query: str) -> dict[str, float]: ...
+
+    def scan_keywords(
+        self, pieces: Sequence[str], *, document_limit: int, where: Filter | None = None
+    ) -> KeywordScan: ...
+
+    def vectors_of(self, chunk_ids: Sequence[int]) -> dict[int, Vectors]: ...
 
 
 class Embedder(Protocol):

@@ -72,7 +72,7 @@ from edgerag.types import (
 if TYPE_CHECKING:
     from collections.abc import Generator as GeneratorOf
 
-    from edgerag.index.library import Library
+    from edgerag.types import Library
 
 NOT_FOUND = "This is not in these documents."
 UNCONFIRMED = "No source confirms this answer; read the passages themselves."

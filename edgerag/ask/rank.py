@@ -14,7 +14,7 @@ from edgerag.telemetry.stopwatch import Stopwatch
 from edgerag.types import CancelCheck, Embedder, Filter, Hit, Plan
 
 if TYPE_CHECKING:
-    from edgerag.index.library import Library
+    from edgerag.types import Library
 
 
 @dataclass(frozen=True, slots=True)

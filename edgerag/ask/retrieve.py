@@ -19,8 +19,7 @@ from edgerag.telemetry.stopwatch import Stopwatch
 from edgerag.types import CancelCheck, Embedder, Filter, LegHit, Plan
 
 if TYPE_CHECKING:
-    from edgerag.index.library import Library
-    from edgerag.types import Vectors
+    from edgerag.types import Library, Vectors
 
 
 @dataclass(frozen=True, slots=True)

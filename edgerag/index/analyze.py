@@ -68,9 +68,14 @@ class Term:
     weight: int = 1
 
     @property
+    def expressions(self) -> tuple[str, ...]:
+        """Each form as an FTS5 string, always quoted, so nothing in it is syntax."""
+        return tuple('"' + form.replace('"', '""') + '"' for form in self.forms)
+
+    @property
     def expression(self) -> str:
-        """Any of the forms: FTS5 strings, always quoted, so nothing in them is syntax."""
-        return " OR ".join('"' + form.replace('"', '""') + '"' for form in self.forms)
+        """Any of the forms."""
+        return " OR ".join(self.expressions)
 
 
 def fold(text: str) -> str:

@@ -59,7 +59,7 @@ def segments(db: sqlite3.Connection) -> list[SegmentEntry]:
 
 
 def generation(db: sqlite3.Connection) -> int:
-    """A number that changes whenever a segment, a tombstone or a tag comes or goes."""
+    """A number that changes with every segment, tombstone and tag, and with what a filter may ask of a document."""
     row = db.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()
     return 0 if row is None else int(row[0])
 

@@ -31,7 +31,7 @@ _COLUMNS = """
         (SELECT count(*) FROM chunks c WHERE c.document_id = d.id AND c.state = 0),
         d.warnings,
         (SELECT json_group_array(tag) FROM (SELECT tag FROM document_tags WHERE document_id = d.id ORDER BY tag)),
-        d.text_length, d.content_bytes, d.seconds, d.language
+        d.text_length, d.content_bytes, d.seconds, d.language, d.dated_ns
     FROM documents d
 """
 
@@ -102,9 +102,9 @@ def document_by_path(db: sqlite3.Connection, path: str) -> Document | None:
 
 
 def _document(row: tuple[Any, ...]) -> Document:
-    *facts, warnings, tags, characters, content_bytes, seconds, language = row
+    *facts, warnings, tags, characters, content_bytes, seconds, language, dated_ns = row
     facts += [tuple(stored_json(warnings, list)), tuple(stored_json(tags, list)), characters]
-    facts += [content_bytes, seconds, language]
+    facts += [content_bytes, seconds, language, dated_ns]
     return Document(*facts)
 
 
@@ -151,13 +151,14 @@ def write_document(db: sqlite3.Connection, parsed: ParsedDocument, facts: FileFa
         parsed.first_line,
         parsed.language,
         word_rules.VERSION,
+        parsed.dated_ns,
     )
     row = db.execute("SELECT id FROM documents WHERE path = CAST(? AS TEXT)", (sql_text(facts.path),)).fetchone()
     if row is None:
         cursor = db.execute(
             "INSERT INTO documents (path, root, title, media_type, content_sha256, size_bytes, mtime_ns,"
-            " text_length, pages, headings, warnings, content_bytes, seconds, first_line, language, analysis)"
-            " VALUES (CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " text_length, pages, headings, warnings, content_bytes, seconds, first_line, language, analysis, dated_ns)"
+            " VALUES (CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (sql_text(facts.path), *values),
         )
         document_id = int(cursor.lastrowid or 0)
@@ -166,7 +167,7 @@ def write_document(db: sqlite3.Connection, parsed: ParsedDocument, facts: FileFa
         db.execute(
             "UPDATE documents SET root = CAST(? AS TEXT), title = CAST(? AS TEXT), media_type = ?, content_sha256 = ?,"
             " size_bytes = ?, mtime_ns = ?, text_length = ?, pages = ?, headings = ?, warnings = ?,"
-            " content_bytes = ?, seconds = ?, first_line = ?, language = ?, analysis = ? WHERE id = ?",
+            " content_bytes = ?, seconds = ?, first_line = ?, language = ?, analysis = ?, dated_ns = ? WHERE id = ?",
             (*values, document_id),
         )
         db.execute("DELETE FROM document_texts WHERE document_id = ?", (document_id,))
@@ -219,6 +220,7 @@ def parsed_document(db: sqlite3.Connection, document_id: int) -> ParsedDocument:
         warnings=document.warnings,
         first_line=first_line,
         language=document.language,
+        dated_ns=document.dated_ns,
     )
 
 

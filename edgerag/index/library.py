@@ -27,6 +27,7 @@ from edgerag.index.construction import Workshop
 from edgerag.index.documents import Failure, FailureNeeds, FileFacts, Move, Touched
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.identity import check_identity, read_identity, write_identity
+from edgerag.index.keywords import TermCounts
 from edgerag.index.kv_news import KvNews
 from edgerag.index.lock import WriterLock
 from edgerag.index.nearest import checked_vectors, storable_vectors
@@ -42,6 +43,7 @@ from edgerag.index.segments import (
 )
 from edgerag.index.store import Store, translated
 from edgerag.index.vectors import vectors_of
+from edgerag.index.word_rules import Rules
 from edgerag.machine.disk import sync_folder
 from edgerag.types import (
     CancelCheck,
@@ -241,6 +243,7 @@ class Library:
             document_id = documents.write_document(db, parsed, facts)
             versions = kv_keys.replace(db, path, before, title=parsed.title, chunks=chunks)
             chunk_rows.write_chunks(db, document_id, parsed, chunks, kv_versions=versions, between=self.give_way)
+            catalogue.changed(db)  # its type and date are, and filters by those are remembered
             documents.delete_failures(db, [path])
             _add_tags(db, [document_id], tags)
         return document_id
@@ -291,6 +294,7 @@ class Library:
         if touched:
             with self._store.writing() as db:
                 documents.touch_documents(db, touched)
+            catalogue.changed(db)  # filters by date are remembered
 
     def move_documents(self, moves: Sequence[Move], *, forget: Sequence[str] = ()) -> None:
         """Notes that files have other paths now, in one transaction. Chunks and vectors stay; states are named by the
@@ -528,10 +532,18 @@ class Library:
         with self._store.reading() as db:
             return filters.checked_filter(db, where)
 
-    def search_keywords(self, query: str, *, limit: int, where: Filter | None = None) -> list[LegHit]:
-        """The best chunks by BM25 among the documents of ``where``, higher is better; equal scores by id."""
+    def word_rules(self) -> tuple[Rules, ...]:
+        """Those by which the words of its documents were made, and those of a query are."""
         with self._store.reading() as db:
-            return keywords.search(db, query, limit=limit, where=where)
+            return keywords.rules_of_library(db)
+
+    def search_keywords(
+        self, query: str, *, limit: int, where: Filter | None = None, rules: Sequence[Rules] | None = None
+    ) -> list[LegHit]:
+        """The best chunks by BM25 among the documents of ``where``, higher is better; equal scores by id. ``rules``:
+        for this as for all below, those of several libraries together; None for its own."""
+        with self._store.reading() as db:
+            return keywords.search(db, query, limit=limit, where=where, rules=rules)
 
     def search_vectors(
         self, vector: Vectors, *, limit: int, ef_search: int, where: Filter | None = None
@@ -556,19 +568,48 @@ class Library:
             self._mean = (generation, mean)
         return self._mean[1]
 
-    def keyword_coverage(self, query: str, chunk_ids: Sequence[int]) -> dict[int, float]:
-        """For each chunk the share (0..1) of the query's content terms that stand in it, by rarity."""
+    def term_counts(self, query: str, *, rules: Sequence[Rules] | None = None) -> TermCounts:
+        """What BM25 counts here for the query."""
         with self._store.reading() as db:
-            return keywords.coverage(db, query, chunk_ids)
+            return keywords.term_counts(db, query, rules)
+
+    def keyword_scores(
+        self,
+        query: str,
+        chunk_ids: Sequence[int],
+        *,
+        own: TermCounts,
+        together: TermCounts,
+        rules: Sequence[Rules],
+    ) -> dict[int, float]:
+        """The BM25 of chunks as it would be in one library with all documents of several: ``together`` is what is
+        counted in those, ``own`` in this one."""
+        with self._store.reading() as db:
+            return keywords.scores(db, query, chunk_ids, own=own, together=together, rules=rules)
+
+    def keyword_coverage(
+        self,
+        query: str,
+        chunk_ids: Sequence[int],
+        *,
+        counts: TermCounts | None = None,
+        rules: Sequence[Rules] | None = None,
+    ) -> dict[int, float]:
+        """For each chunk the share (0..1) of the query's content terms that stand in it, by rarity, which is that of
+        ``counts`` where they are given."""
+        with self._store.reading() as db:
+            return keywords.coverage(db, query, chunk_ids, counts=counts, rules=rules)
 
     def query_terms(self, query: str) -> tuple[str, ...]:
         """Content words of a query as the keyword index sees them (stop words only if nothing else is left)."""
         return tuple(term.surface for term in analyze.query_terms(query))
 
-    def term_weights(self, query: str) -> dict[str, float]:
+    def term_weights(
+        self, query: str, *, counts: TermCounts | None = None, rules: Sequence[Rules] | None = None
+    ) -> dict[str, float]:
         """Content words of a query with their idf in the library, in order; 0.0 for one that stands nowhere."""
         with self._store.reading() as db:
-            return scan.rarity(db, query)
+            return keywords.weights(db, query, counts=counts, rules=rules)
 
     def scan_keywords(self, pieces: Sequence[str], *, document_limit: int, where: Filter | None = None) -> KeywordScan:
         """Counts the documents and passages of ``where`` that hold every one of ``pieces`` (words or phrases); all of

@@ -180,7 +180,12 @@ ALTER TABLE documents ADD COLUMN analysis INTEGER NOT NULL DEFAULT 1;
 CREATE INDEX documents_by_language ON documents (language, analysis);
 """
 
-STEPS: tuple[str, ...] = (_STEP_1, _STEP_2, _STEP_3, _STEP_4, _STEP_5, _STEP_6, _STEP_7, _STEP_8)
+# When a document was written, as it says itself; of what was read before that is not known.
+_STEP_9 = """
+ALTER TABLE documents ADD COLUMN dated_ns INTEGER;
+"""
+
+STEPS: tuple[str, ...] = (_STEP_1, _STEP_2, _STEP_3, _STEP_4, _STEP_5, _STEP_6, _STEP_7, _STEP_8, _STEP_9)
 
 
 def version_of(connection: sqlite3.Connection) -> int:

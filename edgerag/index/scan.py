@@ -6,7 +6,6 @@ Exact and deterministic: SQLite walks the postings and counts; what comes back i
 
 from __future__ import annotations
 
-import math
 import sqlite3
 from collections.abc import Sequence
 
@@ -80,18 +79,6 @@ def scan(
             for document_id, path, count, chunk_id in rows
         ),
     )
-
-
-def rarity(db: sqlite3.Connection, text: str) -> dict[str, float]:
-    """The content terms of ``text`` with their idf; 0.0 for those that stand nowhere."""
-    (total,) = db.execute("SELECT count(*) FROM chunk_words_docsize").fetchone()
-    weights = {}
-    for term in analyze.query_terms(text, rules=rules_of_library(db)):
-        (count,) = db.execute(
-            "SELECT count(*) FROM chunk_words WHERE chunk_words MATCH ?", (term.expression,)
-        ).fetchone()
-        weights[term.surface] = math.log(1 + (total - count + 0.5) / (count + 0.5)) if count else 0.0
-    return weights
 
 
 def _everything(

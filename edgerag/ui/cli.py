@@ -235,8 +235,13 @@ def _command(
 
 def _add_common(parser: argparse.ArgumentParser, *, at_top: bool) -> None:
     # Given before the command or behind it; behind it the default must not undo what stood before.
-    default = "" if at_top else argparse.SUPPRESS
-    parser.add_argument("--library", metavar="NAME", default=default, help="the library to use (default: 'default')")
+    parser.add_argument(
+        "--library",
+        action="append",
+        metavar="NAME",
+        default=[] if at_top else argparse.SUPPRESS,
+        help="the library to use (default: 'default'); may be repeated to ask several together",
+    )
 
 
 def _add_chat(parser: argparse.ArgumentParser) -> None:
@@ -269,6 +274,16 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
         metavar="CODE[,CODE]",
         help="look only into documents in these languages: en, de, zh, ... or unknown",
     )
+    parser.add_argument(
+        "--type",
+        action="append",
+        default=[],
+        metavar="TYPE",
+        dest="types",
+        help="look only into files of this type: pdf, word, slides, mail, code, .log, ...; several with commas",
+    )
+    parser.add_argument("--since", default="", metavar="DATE", help="only documents of this date or later: 2024, 30d")
+    parser.add_argument("--until", default="", metavar="DATE", help="only documents of this date or earlier")
 
 
 def _positive(text: str) -> int:

@@ -10,9 +10,11 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 from edgerag.config import Settings, load_settings
+from edgerag.dates import after_ns, first_ns
 from edgerag.errors import ModelError, UsageError
 from edgerag.locations import locate, user_path
 from edgerag.session import Session, document_number
@@ -23,6 +25,7 @@ from edgerag.ui.asking import AnswerPrinter
 # A question longer than this is a mistake (a file piped by accident), and would only be cut.
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LONGEST_INPUT = 1_000_000
+_ASK_SEVERAL = (None, "ask", "search")  # commands that take several libraries
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -62,7 +65,13 @@ def open_session(arguments: argparse.Namespace) -> Session:
     locations = locate(os.environ)
     flags: dict[str, dict[str, Any]] = {}
     if arguments.library:
-        flags["library"] = {"name": arguments.library}
+        name, *also = arguments.library
+        if also and arguments.command not in _ASK_SEVERAL:
+            raise UsageError(
+                f"`{arguments.command}` takes one library, not {len(arguments.library)}.",
+                remedy="Name one with --library; `ask`, `search` and the terminal UI take several.",
+            )
+        flags["library"] = {"name": name, "also": also}
     if getattr(arguments, "chat", None):
         flags["models"] = {"chat": arguments.chat}
     if getattr(arguments, "seed", None) is not None:
@@ -115,7 +124,9 @@ def _ask(session: Session, arguments: argparse.Namespace) -> int:
     report.say(report.timings_line(answer))
     if answer.stop_reason == "no_model":
         return ModelError.exit_code
-    return report.EXIT_INTERRUPTED if answer.stop_reason == "cancelled" else report.EXIT_OK
+    if answer.stop_reason == "cancelled":
+        return report.EXIT_INTERRUPTED
+    return report.EXIT_SOME_FAILED if session.not_asked() else report.EXIT_OK
 
 
 def _search(session: Session, arguments: argparse.Namespace) -> int:
@@ -130,7 +141,7 @@ def _search(session: Session, arguments: argparse.Namespace) -> int:
         report.say("Nothing found.")
     for note in result.notes:
         report.say(f"note: {note}")
-    return report.EXIT_OK
+    return report.EXIT_SOME_FAILED if session.not_asked() else report.EXIT_OK
 
 
 def _status(session: Session, arguments: argparse.Namespace) -> int:
@@ -250,16 +261,19 @@ def _worst(findings: list[Any]) -> int:
 
 
 def _filter(arguments: argparse.Namespace) -> Filter | None:
-    """What --in, --tag and --lang ask for; None when they are not given."""
-    if not arguments.inside and not arguments.tag and not arguments.lang:
-        return None
+    """What --in, --tag, --lang, --type, --since and --until ask for; None when they are not given."""
     numbers = {name: document_number(name) for name in arguments.inside}
-    return Filter(
+    today = datetime.now().astimezone().date()
+    where = Filter(
         document_ids=tuple(number for number in numbers.values() if number is not None),
         paths=tuple(str(user_path(name)) for name, number in numbers.items() if number is None),
         tags=tuple(arguments.tag),
         languages=tuple(code for codes in arguments.lang for code in codes.split(",")),
+        types=tuple(name.strip() for names in arguments.types for name in names.split(",")),
+        since_ns=first_ns(arguments.since, today=today) if arguments.since else None,
+        until_ns=after_ns(arguments.until, today=today) if arguments.until else None,
     )
+    return None if where == Filter() else where
 
 
 def _text_argument(text: str) -> str:

@@ -22,9 +22,10 @@ from edgerag.types import (
     Prefill,
     SegmentBlocks,
     Source,
+    own_id,
     page_unit,
 )
-from edgerag.ui.place import count_of_pages, full_place, headings_below, short_path
+from edgerag.ui.place import count_of_pages, full_place, headings_below, in_library, short_path
 from edgerag.ui.plain import one_line, plain
 
 if TYPE_CHECKING:
@@ -136,6 +137,7 @@ def source_record(source: Source) -> Mapping[str, Any]:
 def hit_record(hit: Hit) -> Mapping[str, Any]:
     chunk = hit.chunk.chunk
     return {
+        "library": hit.chunk.library,
         "file": hit.chunk.path,
         "also_in": list(hit.chunk.also_in),
         "title": hit.chunk.title,
@@ -149,8 +151,8 @@ def hit_record(hit: Hit) -> Mapping[str, Any]:
         "headings": list(chunk.heading_path),
         "text": chunk.text,
         "hidden": chunk.hidden,
-        "chunk_id": hit.chunk.id,
-        "document_id": hit.chunk.document_id,
+        "chunk_id": own_id(hit.chunk.id),
+        "document_id": own_id(hit.chunk.document_id),
         "scores": dataclasses.asdict(hit.scores),
     }
 
@@ -192,7 +194,7 @@ def hits_text(hits: Sequence[Hit]) -> str:
 
 def _where(hit: Hit) -> str:
     headings = " > ".join(headings_below(hit.chunk))
-    where = f"{short_path(hit.chunk.path)}, {full_place(hit.chunk)}"
+    where = f"{in_library(hit.chunk)}{short_path(hit.chunk.path)}, {full_place(hit.chunk)}"
     return one_line(f"{where} ({headings})" if headings else where, 200)
 
 

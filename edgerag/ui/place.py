@@ -25,6 +25,11 @@ def full_place(stored: StoredChunk) -> str:
     return f"{where}, with hidden text" if stored.chunk.hidden else where
 
 
+def in_library(stored: StoredChunk) -> str:
+    """``work: `` where several libraries are asked; "" where one is."""
+    return f"{stored.library}: " if stored.library else ""
+
+
 def headings_below(stored: StoredChunk) -> tuple[str, ...]:
     """The heading path without what ``full_place`` says."""
     path = stored.chunk.heading_path

@@ -263,6 +263,81 @@ class TestFilters:
         assert [line.split()[-1] for line in edgerag("status", "--files").stdout.splitlines()[-2:]] == ["en", "de"]
 
 
+@pytest.mark.usefixtures("at_home")
+class TestTypesAndDates:
+    @pytest.mark.parametrize(
+        ("options", "files"),
+        [
+            (("--type", "pdf"), {"kestrel-p40-datasheet.pdf"}),
+            (("--type", "word,web"), {"service-agreement.docx", "clinic-cold-chain.html"}),
+            (("--type", "txt", "--type", ".PDF"), {"backup-box.txt", "kestrel-p40-datasheet.pdf"}),
+        ],
+    )
+    def test_only_files_of_a_type(self, options: tuple[str, ...], files: set[str]) -> None:
+        hits = json.loads(edgerag("search", "--json", *options, "the pump and the service").stdout)["hits"]
+        assert {Path(hit["file"]).name for hit in hits} == files
+
+    def test_a_type_that_is_not_there_names_those_that_are(self) -> None:
+        for name in ("epub", "pages"):
+            done = edgerag("ask", TORQUE, "--type", name, check=2)
+            assert f"'{name}'" in done.stderr and "html, markdown, pdf, text, word" in done.stderr
+
+    def test_only_documents_of_a_time(self) -> None:
+        everything, since = (
+            json.loads(edgerag("search", "--json", "-n", "99", *options, "the pump").stdout)["hits"]
+            for options in ((), ("--since", "1980", "--until", "today"))
+        )
+        assert {hit["file"] for hit in since} == {hit["file"] for hit in everything}
+        assert "dated" in edgerag("search", "pump", "--until", "1979", check=2).stderr
+        assert "30d" in edgerag("search", "pump", "--since", "soon", check=2).stderr
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory, models_folder: Path) -> dict[str, str]:
+    """The environment of a home with the manual in one library, and everything else in another."""
+    home = tmp_path_factory.mktemp("home")
+    (home / "models").symlink_to(models_folder)
+    environ = {**os.environ, "EDGERAG_HOME": str(home)}
+    manual = str(EXAMPLES / "kestrel-p40-manual.md")
+    edgerag("ingest", "--library", "pumps", manual, env=environ)
+    edgerag("ingest", "--library", "rest", "--exclude", "kestrel-p40-manual.md", str(EXAMPLES), env=environ)
+    return environ
+
+
+class TestSeveralLibraries:
+    def test_they_find_what_one_library_finds(self, two: dict[str, str], filled: Path) -> None:
+        one = {**os.environ, "EDGERAG_HOME": str(filled)}
+        several = ("--library", "pumps", "--library", "rest")
+        for question in (TORQUE, "How long are snapshots kept?", "更换电池之前要做什么？"):
+            alone = json.loads(edgerag("search", "--json", question, env=one).stdout)
+            together = json.loads(edgerag(*several, "search", "--json", question, env=two).stdout)
+            assert together["notes"] == alone["notes"]
+            assert [hit["text"] for hit in together["hits"]] == [hit["text"] for hit in alone["hits"]]
+            for hit, same in zip(together["hits"], alone["hits"], strict=True):
+                assert hit["scores"] == pytest.approx(same["scores"])
+                assert hit["library"] == ("pumps" if hit["file"].endswith("manual.md") else "rest")
+                assert same["library"] == ""
+
+    def test_sources_name_their_library(self, two: dict[str, str]) -> None:
+        done = edgerag("ask", "--library", "rest", "--library", "pumps", TORQUE, env=two)
+        assert "] pumps: " in done.stdout and "kestrel-p40-manual.md, lines" in done.stdout
+        by_settings = edgerag(
+            "ask", TORQUE, env={**two, "EDGERAG_LIBRARY_NAME": "rest", "EDGERAG_LIBRARY_ALSO": "pumps"}
+        )
+        assert by_settings.stdout == done.stdout
+
+    def test_one_that_is_missing_is_named_and_the_other_answers(self, two: dict[str, str]) -> None:
+        done = edgerag("ask", "--no-llm", "--library", "gone", "--library", "pumps", TORQUE, env=two, check=1)
+        assert "9 Nm" in done.stdout
+        assert "'gone'" in done.stderr
+        assert "'gone'" in edgerag("search", "--library", "gone", "--library", "off", "x", env=two, check=3).stderr
+
+    @pytest.mark.parametrize("command", [["ingest", str(EXAMPLES)], ["status"], ["remove", "#1"], ["doctor"]])
+    def test_what_is_no_question_takes_one_library(self, two: dict[str, str], command: list[str]) -> None:
+        done = edgerag(*command, "--library", "pumps", "--library", "rest", env=two, check=2)
+        assert "one library" in done.stderr
+
+
 class TestLibrary:
     @pytest.fixture
     def segment(self, home: Path, tmp_path: Path) -> Path:

@@ -151,3 +151,10 @@ def test_the_status_line_fits_and_keeps_the_library(width: int) -> None:
         line = " │ ".join(compose_line(shown, width))
         assert len(line) <= width
         assert width < 30 or "3" in line or "no documents" in line
+
+
+def test_the_status_line_names_the_libraries_that_are_asked_together() -> None:
+    status = ScriptedSession().library_status()
+    facts = Facts(known=True, model="m", library_name="work", also=("home", "club"), library=status)
+    assert "work: 3 documents" in compose_line(facts, 200)[1]
+    assert compose_line(facts, 200)[1].endswith(", and home, club")

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from fakes import HashingEmbedder, ScriptedGenerator
@@ -12,7 +12,7 @@ from edgerag.index.hnsw.format import read_header
 from edgerag.index.right_of_way import RightOfWay
 from edgerag.locations import Locations
 from edgerag.session import Session
-from edgerag.types import AnswerDelta, AnswerDone, Filter, IngestDone, MergeProgress, VectorType
+from edgerag.types import Answer, AnswerDelta, AnswerDone, Filter, IngestDone, MergeProgress, Turn, VectorType
 
 if TYPE_CHECKING:
     from edgerag.types import Vectors
@@ -282,3 +282,115 @@ def test_in_instant_mode_the_chat_model_is_never_made(tmp_path: Path, docs: Path
         assert isinstance(done, AnswerDone)
         assert "The badger sleeps by day in its sett." in done.answer.text
         assert session.chat_model_name() == ""
+
+
+# ---------------------------------------------------------------- several libraries at once
+
+
+def open_several(tmp_path: Path, *names: str, embedder: HashingEmbedder | None = None, reply: str = "") -> Session:
+    made = embedder or HashingEmbedder()
+    settings = Settings(library=LibrarySettings(name=names[0], also=names[1:]))
+    return Session(settings, Locations(tmp_path), embedder=lambda: made, generator=lambda: ScriptedGenerator(reply))
+
+
+def answered(session: Session, question: str, **options: Any) -> Answer:
+    *_, done = session.ask(question, **options)
+    assert isinstance(done, AnswerDone)
+    return done.answer
+
+
+@pytest.fixture
+def birds_and_beasts(tmp_path: Path, docs: Path) -> Path:
+    for name, file in (("beasts", "badger.md"), ("birds", "sub/heron.md")):
+        with open_several(tmp_path, name) as session:
+            list(session.ingest([docs / file], tags=[name]))
+    return tmp_path
+
+
+def test_several_libraries_answer_together_and_sources_name_theirs(birds_and_beasts: Path) -> None:
+    reply = "The heron waits for fish [1]."
+    with open_several(birds_and_beasts, "beasts", "birds", "beasts", reply=reply) as session:
+        answer = answered(session, "What does the heron wait for?")
+        assert answer.text == reply
+        first = answer.sources[0]
+        assert (first.hit.chunk.library, Path(first.hit.chunk.path).name, first.cited) == ("birds", "heron.md", True)
+        text = session.parsed_document(first.hit.chunk.document_id).text
+        assert text[first.quote_start : first.quote_start + len(first.quote)] == first.quote
+        found = session.search("badger heron", limit=9)
+        assert {(hit.chunk.library, Path(hit.chunk.path).name) for hit in found.hits} == {
+            ("beasts", "badger.md"),
+            ("birds", "heron.md"),
+        }
+        assert found.notes == session.left_out() == ()
+        assert found.hits == session.search("badger heron", limit=9).hits
+
+
+def test_one_library_is_named_nowhere(birds_and_beasts: Path) -> None:
+    with open_several(birds_and_beasts, "birds", "birds") as session:
+        assert {hit.chunk.library for hit in session.search("heron", limit=9).hits} == {""}
+
+
+def test_a_conversation_goes_on_over_several_libraries(birds_and_beasts: Path) -> None:
+    with open_several(birds_and_beasts, "beasts", "birds", reply="In its sett [1].") as session:
+        first = answered(session, "Where does the badger sleep?")
+        turn = Turn("Where does the badger sleep?", first.text, first.messages)
+        second = answered(session, "And where does the heron stand?", history=[turn])
+        assert second.messages[: len(first.messages)] == first.messages
+
+
+def test_a_missing_library_is_named_and_the_others_answer(birds_and_beasts: Path) -> None:
+    with open_several(birds_and_beasts, "fish", "birds", reply="Fish [1].") as session:
+        answer = answered(session, "What does the heron wait for?")
+        assert answer.found
+        assert [note for note in answer.notes if "'fish'" in note and "--library fish ingest" in note]
+        assert session.left_out()
+        assert session.search("heron", limit=3).notes == session.left_out()
+    with open_several(birds_and_beasts, "fish", "fowl") as session, pytest.raises(LibraryMissing, match="'fish'"):
+        session.search("heron", limit=3)
+    assert not (birds_and_beasts / "indexes" / "fish").exists()
+
+
+def test_a_damaged_library_is_named_and_the_others_answer(birds_and_beasts: Path) -> None:
+    (birds_and_beasts / "indexes" / "beasts" / "library.sqlite").write_bytes(b"no database" * 1000)
+    with open_several(birds_and_beasts, "beasts", "birds") as session:
+        found = session.search("heron badger", limit=9)
+        assert {hit.chunk.library for hit in found.hits} == {"birds"}
+        assert any("'beasts'" in note for note in found.notes)
+
+
+def test_filters_hold_in_all_libraries(birds_and_beasts: Path, docs: Path) -> None:
+    with open_several(birds_and_beasts, "beasts", "birds") as session:
+        for where in (Filter(tags=("birds",)), Filter(paths=(str(docs / "sub"),))):
+            hits = session.search("badger heron", limit=9, where=where).hits
+            assert {hit.chunk.library for hit in hits} == {"birds"}
+        assert len(session.search("badger heron", limit=9, where=Filter(types=("markdown",))).hits) == 2
+        with pytest.raises(UsageError, match=r"'fish'.*beasts.*'fish'.*birds"):
+            session.search("badger", limit=9, where=Filter(tags=("fish",)))
+
+
+def test_a_library_of_another_embedder_is_asked_by_words(birds_and_beasts: Path, docs: Path) -> None:
+    other = HashingEmbedder(dimension=32, name="other")
+    with open_several(birds_and_beasts, "cats", embedder=other) as session:
+        (docs / "cat.md").write_text("# Cats\n\nThe cat watches the heron.\n")
+        list(session.ingest([docs / "cat.md"]))
+    with open_several(birds_and_beasts, "cats", "birds") as session:
+        found = session.search("heron", limit=9)
+        assert {hit.chunk.library for hit in found.hits} == {"cats", "birds"}
+        assert any("'cats'" in note and "words" in note for note in found.notes)
+
+
+def test_what_writes_takes_the_first_library_alone(birds_and_beasts: Path, docs: Path) -> None:
+    with open_several(birds_and_beasts, "beasts", "birds") as session:
+        assert [Path(document.path).name for document in session.documents()] == ["badger.md"]
+        with pytest.raises(UsageError, match="heron"):
+            session.remove([str(docs / "sub" / "heron.md")])
+        session.remove([str(docs / "badger.md")])
+        assert {hit.chunk.library for hit in session.search("badger heron", limit=9).hits} == {"birds"}
+
+
+def test_states_of_several_libraries_are_not_kept_on_the_disk(birds_and_beasts: Path) -> None:
+    """Nobody would remove them there when another library drops their document."""
+    with open_several(birds_and_beasts, "beasts", "birds") as session:
+        answered(session, "What does the heron wait for?")
+        states = session._states()
+        assert states.status().disk_limit_bytes == 0

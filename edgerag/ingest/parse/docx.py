@@ -23,7 +23,7 @@ from edgerag.ingest.parse.docx_look import (
 )
 from edgerag.ingest.parse.hidden_text import name_hidden
 from edgerag.ingest.parse.layout import Part, bare, hide, lay_out, sole_title, table_row, unseen
-from edgerag.ingest.parse.openxml import MATH, MC, alternative, core_title
+from edgerag.ingest.parse.openxml import MATH, MC, alternative, core_date, core_title
 from edgerag.ingest.parse.package import Package
 from edgerag.ingest.parse.source import Source, clean_title
 from edgerag.types import ParsedDocument
@@ -70,6 +70,7 @@ def parse(source: Source) -> ParsedDocument:
             text=laid_out.text,
             title=title or source.fallback_title,
             media_type=MEDIA_TYPE,
+            dated_ns=core_date(package),
             headings=laid_out.headings,
             warnings=tuple(warnings),
             hidden=laid_out.hidden,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from edgerag.errors import DocumentEmpty, DocumentEncrypted
 from edgerag.ingest.parse import html
+from edgerag.ingest.parse.dates import iso_date_ns
 from edgerag.ingest.parse.hidden_text import name_hidden
 from edgerag.ingest.parse.layout import Part, lay_out
 from edgerag.ingest.parse.source import Source, clean_text, clean_title
@@ -86,6 +87,7 @@ def to_document(letter: Letter, source: Source, *, media_type: str) -> ParsedDoc
             headings=tuple(all_headings),
             warnings=tuple(dict.fromkeys(warning for warning in letter.warnings if warning)),
             hidden=tuple(hidden),
+            dated_ns=iso_date_ns(letter.date),
         ),
         least_words=html.FEWEST_WORDS,
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from edgerag.errors import DocumentEmpty, DocumentEncrypted, DocumentUnsupported
+from edgerag.ingest.parse.dates import properties_date_ns
 from edgerag.ingest.parse.hidden_text import name_hidden
 from edgerag.ingest.parse.layout import Part, bare, lay_out, sole_title, unseen
 from edgerag.ingest.parse.odf import DRAW, OFFICE, PRESENTATION, STYLE, SVG, Styles, Walk
@@ -98,6 +99,7 @@ def _text(document: _Document, body: ElementTree.Element, source: Source) -> Par
             text=laid_out.text,
             title=_given_title(document) or walk.title or sole_title(laid_out.headings) or source.fallback_title,
             media_type=TEXT_TYPE,
+            dated_ns=_date_ns(document),
             headings=laid_out.headings,
             warnings=("Comments were left out.",) if walk.comments else (),
             hidden=laid_out.hidden,
@@ -122,6 +124,11 @@ def _margins(document: _Document) -> Iterator[ElementTree.Element]:
 def _given_title(document: _Document) -> str:
     found = document.meta.find(f".//{OFFICE}meta/{_TITLE}")
     return "" if found is None else clean_title(found.text or "")
+
+
+def _date_ns(document: _Document) -> int | None:
+    meta = document.meta.find(f".//{OFFICE}meta")  # comments have dates, too
+    return None if meta is None else properties_date_ns(meta)
 
 
 # ---------------------------------------------------------------- presentations
@@ -166,6 +173,7 @@ def _presentation(document: _Document, body: ElementTree.Element, source: Source
         text=laid_out.text,
         title=title or source.fallback_title,
         media_type=PRESENTATION_TYPE,
+        dated_ns=_date_ns(document),
         pages=laid_out.pages,
         headings=laid_out.headings,
         warnings=tuple(warnings),

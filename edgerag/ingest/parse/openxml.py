@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
+from edgerag.ingest.parse.dates import properties_date_ns
 from edgerag.ingest.parse.package import Package, beside
 from edgerag.ingest.parse.source import clean_title
 
@@ -42,6 +43,12 @@ def core_title(package: Package) -> str:
     core = package.xml("docProps/core.xml")
     found = None if core is None else core.find(_TITLE)
     return "" if found is None else clean_title(found.text or "")
+
+
+def core_date(package: Package) -> int | None:
+    """When the document was last changed, else made, as its properties say; None if they do not."""
+    core = package.xml("docProps/core.xml")
+    return None if core is None else properties_date_ns(core)
 
 
 def alternative(element: ElementTree.Element) -> ElementTree.Element | None:

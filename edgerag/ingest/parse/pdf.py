@@ -16,6 +16,7 @@ import pypdfium2
 import pypdfium2.raw as pdfium
 
 from edgerag.errors import DocumentDamaged, DocumentEmpty
+from edgerag.ingest.parse.dates import pdf_date_ns
 from edgerag.ingest.parse.passwords import refused
 from edgerag.ingest.parse.pdf_attachments import attachment_names, read_attachment
 from edgerag.ingest.parse.pdf_findings import PageRead, read_by_ocr, warnings, why_empty
@@ -118,6 +119,7 @@ def _parse(document: Any, source: Source) -> ParsedDocument | Unrecognised:
         headings=headings,
         warnings=tuple(warnings(pages, unreadable, source)),
         hidden=joined.unseen,
+        dated_ns=_date(document),
     )
 
 
@@ -190,6 +192,18 @@ def _title(document: Any) -> str:
     except (pypdfium2.PdfiumError, UnicodeDecodeError):
         return ""
     return "" if _UNTITLED.fullmatch(title) else title
+
+
+def _date(document: Any) -> int | None:
+    """Of its last change, else of its making."""
+    for key in ("ModDate", "CreationDate"):
+        try:
+            moment = pdf_date_ns(document.get_metadata_value(key))
+        except (pypdfium2.PdfiumError, UnicodeDecodeError):
+            continue
+        if moment is not None:
+            return moment
+    return None
 
 
 def _printed_title(joined: PdfText) -> str:

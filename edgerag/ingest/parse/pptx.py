@@ -16,7 +16,7 @@ from edgerag.errors import DocumentDamaged, DocumentEmpty
 from edgerag.ingest.parse.drawing import A, chart, diagram, paragraphs, table
 from edgerag.ingest.parse.hidden_text import name_hidden
 from edgerag.ingest.parse.layout import Part, bare, hide, unseen
-from edgerag.ingest.parse.openxml import Relation, core_title, relations, resolved
+from edgerag.ingest.parse.openxml import Relation, core_date, core_title, relations, resolved
 from edgerag.ingest.parse.package import Package
 from edgerag.ingest.parse.pptx_look import UNKNOWN, Ground, Grounds
 from edgerag.ingest.parse.slides import Box, Slide, first_words, lay_out_slides, named, reading_order
@@ -82,6 +82,7 @@ def parse(source: Source) -> ParsedDocument:
         text=laid_out.text,
         title=" ".join(title.split()) or source.fallback_title,
         media_type=MEDIA_TYPE,
+        dated_ns=core_date(package),
         pages=laid_out.pages,
         headings=laid_out.headings,
         warnings=tuple(_warnings(package, hidden, damaged)),

@@ -11,11 +11,13 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 
 from lxml import etree
 
 from edgerag.errors import DocumentDamaged, DocumentEmpty, DocumentEncrypted
 from edgerag.ingest.parse import sheet_ods, sheet_xlsb, sheet_xlsx
+from edgerag.ingest.parse.dates import PROPERTIES, iso_date_ns
 from edgerag.ingest.parse.sheet import Budget, Package, Sheet
 from edgerag.ingest.parse.sheet_hidden import HiddenParts
 from edgerag.ingest.parse.sheet_layout import SheetLayout
@@ -54,7 +56,8 @@ def parse(source: Source) -> ParsedDocument:
 def _parse_package(package: Package, source: Source) -> ParsedDocument:
     budget = Budget()
     if package.has("content.xml") and not package.has("[Content_Types].xml"):
-        return _document(sheet_ods.read(package, budget), source, ODS, title=_title(package, "meta.xml"))
+        found = _document(sheet_ods.read(package, budget), source, ODS, title=_title(package, "meta.xml"))
+        return replace(found, dated_ns=_date_ns(package, "meta.xml"))
     title = _title(package, "docProps/core.xml")
     comments = any("comments" in name for name in package.names("xl/"))
     if sheet_xlsx.main_part(package).endswith(".bin"):
@@ -62,7 +65,8 @@ def _parse_package(package: Package, source: Source) -> ParsedDocument:
     else:
         macros = package.has("xl/vbaProject.bin") or source.extension == ".xlsm"
         sheets, media_type = sheet_xlsx.read(package, budget), XLSM if macros else XLSX
-    return _document(sheets, source, media_type, title=title, comments=comments)
+    found = _document(sheets, source, media_type, title=title, comments=comments)
+    return replace(found, dated_ns=_date_ns(package, "docProps/core.xml"))
 
 
 def _parse_xls(source: Source) -> ParsedDocument:
@@ -80,6 +84,16 @@ def _title(package: Package, part: str) -> str:
         for _, element in package.elements(part, _DC_TITLE):
             return clean_title(element.text or "")
     return ""
+
+
+def _date_ns(package: Package, part: str) -> int | None:
+    if not package.has(part):
+        return None
+    dates = (iso_date_ns(element.text or "") for tag in PROPERTIES for _, element in package.elements(part, tag))
+    try:
+        return next((moment for moment in dates if moment is not None), None)
+    except etree.XMLSyntaxError:
+        return None  # the cells can be read all the same
 
 
 def _document(

@@ -200,6 +200,7 @@ def _document_body(document: ParsedDocument) -> Mapping[str, Any]:
         "warnings": document.warnings,
         "hidden": document.hidden,
         "first_line": document.first_line,
+        "dated_ns": document.dated_ns,
     }
 
 
@@ -252,6 +253,7 @@ def _read_document(body: Any) -> ParsedDocument:
         warnings=tuple(_text(warning) for warning in body["warnings"]),
         hidden=hidden,
         first_line=first_line,
+        dated_ns=_moment(body["dated_ns"]),
     )
 
 
@@ -266,6 +268,12 @@ def _ocr_mode(value: Any) -> OcrMode:
         if value == mode:
             return mode  # type: ignore[no-any-return]
     raise TypeError(f"{value!r:.100} is not a mode of OCR")
+
+
+def _moment(value: Any) -> int | None:
+    if value is None or -(2**63) <= _number(value) < 2**63:  # what the database can hold
+        return value  # type: ignore[no-any-return]
+    raise ValueError(f"{value!r:.100} is no moment")
 
 
 def _number(value: Any) -> int:

@@ -62,7 +62,11 @@ class EdgeragApp(App[None]):
     def __init__(self, session: Session) -> None:
         super().__init__()
         self.session = session
-        self.facts = Facts(library_name=session.settings.library.name, answers=session.settings.generation.mode)
+        self.facts = Facts(
+            library_name=session.settings.library.name,
+            also=session.settings.library.also,
+            answers=session.settings.generation.mode,
+        )
         self.facts_changed: Signal[Facts] = Signal(self, "facts")
         self.ingest_view = IngestView()
         self.ingest_changed: Signal[IngestView] = Signal(self, "ingest")

@@ -16,6 +16,7 @@ class Facts:
     answers: GenerationMode = "model"  # what is to answer
     model: str = ""  # "" when there is no chat model
     library_name: str = ""
+    also: tuple[str, ...] = ()  # libraries that are asked together with it
     library: LibraryStatus | None = None
     resident_bytes: int = 0
     last_answer: Answer | None = None
@@ -36,12 +37,13 @@ def model_figure(facts: Facts) -> str:
 def library_figure(facts: Facts) -> str:
     """``default: 112 documents, 2,310 chunks, 12 pending``"""
     library = facts.library
+    also = f", and {', '.join(facts.also)}" if facts.also else ""
     if library is None:
-        return f"{facts.library_name}: no documents"
+        return f"{facts.library_name}: no documents{also}"
     figure = (
         f"{facts.library_name}: {_count(library.document_count, 'document')}, {_count(library.chunk_count, 'chunk')}"
     )
-    return f"{figure}, {library.pending_count:,} pending" if library.pending_count else figure
+    return (f"{figure}, {library.pending_count:,} pending" if library.pending_count else figure) + also
 
 
 def short_library_figure(facts: Facts) -> str:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import sqlite3
 import zlib
@@ -65,6 +66,8 @@ def documents_found(library: Library, where: Filter, *, material: Any, limit: in
         (Filter(paths=("/docs/b_",)), [5]),
         (Filter(paths=("/docs/b_/\udcff",)), [5]),
         (Filter(paths=("/docs/ab", "/other")), [3, 6]),
+        (Filter(paths=(*PATHS[:3], "/docs/a", "/other")), [1, 2, 3, 6]),
+        (Filter(paths=tuple(PATHS), tags=("odd",)), [2, 4, 6]),
         (Filter(tags=("even",)), [1, 3, 5]),
         (Filter(tags=("EVEN ", "odd")), [1, 2, 3, 4, 5, 6]),
         (Filter(tags=("spa\u0308te",)), [2, 4, 6]),
@@ -240,3 +243,108 @@ def test_a_library_without_tags_is_brought_up_and_keeps_everything(tmp_path: Pat
     (hit,) = library.search_vectors(vector, limit=5, ef_search=5, where=Filter(paths=("/docs",)))
     assert (hit.chunk_id, np.round(hit.score, 5)) == (1, 1.0)
     assert {finding.severity for finding in library.verify()} == {"ok"}
+
+
+# ---------------------------------------------------------------- types and dates
+
+FILES = {
+    "/docs/a.pdf": ("application/pdf", 100, None),
+    "/docs/b.md": ("text/markdown", 200, None),
+    "/docs/box.zip!/c.LOG": ("text/x-log", 300, 50),
+    "/docs/d.py": ("text/x-python", 400, 5_000),
+    "/docs/e.pptx": ("application/vnd.openxmlformats-officedocument.presentationml.presentation", 500, None),
+    "/docs/f.odp": ("application/vnd.oasis.opendocument.presentation", 600, None),
+}
+
+
+@pytest.fixture
+def shelves(opened: Any, material: Any) -> Library:
+    """One document of each of FILES: (media type, time of the file, the date that it names), half of them sealed."""
+    library = opened()
+    for number, (path, (media_type, mtime_ns, dated_ns)) in enumerate(FILES.items()):
+        put_typed(library, material, path, media_type, mtime_ns=mtime_ns, dated_ns=dated_ns)
+        if number == 2:
+            library.seal(merge=False)
+    return library
+
+
+def put_typed(
+    library: Library, material: Any, path: str, media_type: str, *, mtime_ns: int, dated_ns: int | None
+) -> None:
+    parsed, chunks = material.document([f"{text} in {path}" for text in TEXTS])
+    parsed = dataclasses.replace(parsed, media_type=media_type, dated_ns=dated_ns)
+    library.put_document(parsed, chunks, path=path, root="/docs", content_sha256="0", size_bytes=1, mtime_ns=mtime_ns)
+    material.embed_pending(library)
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        (Filter(types=("pdf",)), [1]),
+        (Filter(types=("PDFs", "md")), [1, 2]),
+        (Filter(types=("slides",)), [5, 6]),
+        (Filter(types=("pptx",)), [5]),
+        (Filter(types=(".log",)), [3]),
+        (Filter(types=(".LOG", "code")), [3, 4]),
+        (Filter(types=("text",)), [3]),
+        (Filter(types=("pdf", "slides"), paths=("/docs/a.pdf", "/docs/b.md")), [1]),
+        (Filter(since_ns=400), [4, 5, 6]),
+        (Filter(until_ns=200), [1, 3]),
+        (Filter(since_ns=200, until_ns=501), [2, 5]),
+        (Filter(since_ns=5_000), [4]),
+        (Filter(types=("code", "slides"), since_ns=600), [4, 6]),
+    ],
+)
+def test_types_and_dates_choose_documents(shelves: Library, material: Any, where: Filter, expected: list[int]) -> None:
+    assert documents_found(shelves, where, material=material) == [set(expected)] * 2
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        (Filter(types=("epub",)), ["no document of the type 'epub'", "code, markdown, odp, pdf, powerpoint, text"]),
+        (Filter(types=("pdf", "pages")), ["'pages' is no type of file", "markdown", "'.pages'"]),
+        (Filter(types=(".xyz",)), ["ends in '.xyz'"]),
+        (Filter(types=("",)), ["'' is no type"]),
+        (Filter(since_ns=5_001), ["of that time", "1970-01-01"]),
+        (Filter(since_ns=300, until_ns=300), ["of that time"]),
+        (Filter(types=("pdf",), since_ns=400), ["all of the filters"]),
+    ],
+)
+def test_a_type_or_date_that_fits_nothing_says_what_there_is(
+    shelves: Library, where: Filter, words: Sequence[str]
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        shelves.check_filter(where)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_an_empty_library_refuses_types_and_dates_in_a_sentence(opened: Any) -> None:
+    library = opened()
+    for where in (Filter(types=("pdf",)), Filter(since_ns=1)):
+        with pytest.raises(UsageError, match="holds no document"):
+            library.check_filter(where)
+
+
+def test_an_open_reader_follows_new_types_and_dates(shelves: Library, opened: Any, material: Any) -> None:
+    """What is remembered of a filter is forgotten when a document is read again or its file touched."""
+    reader = opened("read")
+    shelves.seal()
+    late, markdown = Filter(since_ns=550), Filter(types=("markdown",))
+
+    def found(where: Filter) -> list[set[int]]:
+        return documents_found(reader, where, material=material)
+
+    assert found(late) == [{4, 6}] * 2
+    assert found(markdown) == [{2}] * 2
+    shelves.touch_document(1, size_bytes=1, mtime_ns=700)
+    assert found(late) == [{1, 4, 6}] * 2
+    put_typed(shelves, material, "/docs/b.md", "text/plain", mtime_ns=200, dated_ns=800)
+    assert found(late) == [{1, 2, 4, 6}] * 2
+    assert found(Filter(types=("text",))) == [{2, 3}] * 2
+
+
+def test_the_date_that_a_document_names_is_kept(shelves: Library) -> None:
+    assert [document.dated_ns for document in shelves.documents()] == [None, None, 50, 5_000, None, None]
+    assert [shelves.parsed_document(number).dated_ns for number in (1, 4)] == [None, 5_000]

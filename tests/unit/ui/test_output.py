@@ -88,3 +88,13 @@ def test_a_table_lines_up_and_stays_a_table() -> None:
 )
 def test_what_of_a_prompt_was_not_computed_is_said(prefill: Prefill | None, words: str) -> None:
     assert output.reuse_words(prefill) == words
+
+
+def test_a_hit_of_several_libraries_names_its_own_and_has_its_own_numbers() -> None:
+    hit = make_hit()
+    shelved = dataclasses.replace(hit.chunk, id=3 << 48 | 7, document_id=3 << 48 | 2, library="work")
+    record = output.hit_record(dataclasses.replace(hit, chunk=shelved))
+    assert (record["library"], record["chunk_id"], record["document_id"]) == ("work", 7, 2)
+    assert output.hits_text([dataclasses.replace(hit, chunk=shelved)]).startswith(" 1. work: /docs/a.md, lines 3-9")
+    assert output.hit_record(hit)["library"] == ""
+    assert output.hits_text([hit]).startswith(" 1. /docs/a.md")

@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widgets import Footer, Static
 
 from edgerag.types import Source
-from edgerag.ui.place import full_place, headings_below, short_path
+from edgerag.ui.place import full_place, headings_below, in_library, short_path
 from edgerag.ui.tui import shown
 from edgerag.ui.tui.passage import locate
 from edgerag.ui.tui.problem import Problem
@@ -101,7 +101,6 @@ def _title(source: Source, count: int) -> Content:
         shown.line(chunk.title or short_path(chunk.path), 200, "bold"),
         ("  cited", "$text-success") if source.cited else "",
     )
-    second = Content.assemble(
-        shown.line(short_path(chunk.path), 300), "  ", shown.line(" › ".join(where), 300, "$foreground 75%")
-    )
+    path = shown.line(in_library(chunk) + short_path(chunk.path), 300)
+    second = Content.assemble(path, "  ", shown.line(" › ".join(where), 300, "$foreground 75%"))
     return Content("\n").join([first, second])

@@ -10,7 +10,7 @@ from textual.message import Message
 from textual.widgets import OptionList
 
 from edgerag.types import Source
-from edgerag.ui.place import full_place, headings_below, member_name, place
+from edgerag.ui.place import full_place, headings_below, in_library, member_name, place
 from edgerag.ui.plain import one_line
 from edgerag.ui.tui import shown
 
@@ -88,14 +88,14 @@ def _mark(source: Source) -> Content:
 
 def _one_row(source: Source, width: int) -> Content:
     hit = source.hit.chunk
-    name = shown.line(member_name(hit.path), max(12, width // 2))  # leaves room for the place
+    name = shown.line(in_library(hit) + member_name(hit.path), max(12, width // 2))  # leaves room for the place
     quote = shown.line(source.quote, width, "$foreground 60%")
     return Content.assemble(_mark(source), name, f", {place(hit)}  ", quote).truncate(width, ellipsis=True)
 
 
 def _several_rows(source: Source, width: int) -> Content:
     hit = source.hit.chunk
-    where = f"{full_place(hit)}, {member_name(hit.path)}"
+    where = f"{in_library(hit)}{full_place(hit)}, {member_name(hit.path)}"
     rows = [
         Content.assemble(_mark(source), shown.line(hit.title or member_name(hit.path), width, "bold")),
         Content.assemble(_INDENT, shown.line(where, width, "$foreground 75%")),
