@@ -544,7 +544,7 @@ class Session:
         return self._changeover.note(library) if self._own_models else ""
 
     def _notes(self, library: Library | Shelf) -> tuple[str, ...]:
-        """What to say beside an answer: what of several libraries was not asked, and that another embedder is wanted."""
+        """What to say beside an answer: what was not asked of several libraries; that another embedder is wanted."""
         from edgerag.index.shelf import Shelf
 
         if isinstance(library, Shelf):

@@ -237,13 +237,10 @@ class Library:
         facts = FileFacts(path, root, content_sha256, size_bytes, mtime_ns, content_bytes, seconds)
         with self._kv_news.writing() as db:
             before = kv_keys.earlier(db, path)
-            known = documents.document_by_path(db, path)
-            if known is not None and known.language != parsed.language:
-                catalogue.changed(db)  # filters by language are remembered
             document_id = documents.write_document(db, parsed, facts)
             versions = kv_keys.replace(db, path, before, title=parsed.title, chunks=chunks)
             chunk_rows.write_chunks(db, document_id, parsed, chunks, kv_versions=versions, between=self.give_way)
-            catalogue.changed(db)  # its type and date are, and filters by those are remembered
+            catalogue.changed(db)  # its type, date and language are, and filters by those are remembered
             documents.delete_failures(db, [path])
             _add_tags(db, [document_id], tags)
         return document_id
@@ -294,7 +291,7 @@ class Library:
         if touched:
             with self._store.writing() as db:
                 documents.touch_documents(db, touched)
-            catalogue.changed(db)  # filters by date are remembered
+                catalogue.changed(db)  # filters by date are remembered
 
     def move_documents(self, moves: Sequence[Move], *, forget: Sequence[str] = ()) -> None:
         """Notes that files have other paths now, in one transaction. Chunks and vectors stay; states are named by the

@@ -143,11 +143,11 @@ async def test_an_ingest_that_fails_says_why(folder: Path, error: Exception) -> 
         await driver.see("Documents could not be read", str(error).split(".")[0])
 
 
-async def test_a_missing_path_is_named_and_nothing_starts(folder: Path) -> None:
+async def test_a_missing_path_is_named_and_nothing_starts(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    monkeypatch.chdir(folder)  # a path that fits into a line of the screen
     async with running() as driver:
-        await add(driver, str(folder / "[bold]nowhere"))
-        assert "There is no file or folder" in driver.text
-        assert "[bold]nowhere" in "".join(driver.text.split())  # a long path is divided between lines
+        await add(driver, "[bold]nowhere")
+        await driver.see("There is no file or folder", "[bold]nowhere")
         await driver.press("escape")
         assert driver.app.screen is driver.ask_screen
 

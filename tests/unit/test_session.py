@@ -321,7 +321,7 @@ def test_several_libraries_answer_together_and_sources_name_theirs(birds_and_bea
             ("beasts", "badger.md"),
             ("birds", "heron.md"),
         }
-        assert found.notes == session.left_out() == ()
+        assert found.notes == session.not_asked() == ()
         assert found.hits == session.search("badger heron", limit=9).hits
 
 
@@ -343,8 +343,8 @@ def test_a_missing_library_is_named_and_the_others_answer(birds_and_beasts: Path
         answer = answered(session, "What does the heron wait for?")
         assert answer.found
         assert [note for note in answer.notes if "'fish'" in note and "--library fish ingest" in note]
-        assert session.left_out()
-        assert session.search("heron", limit=3).notes == session.left_out()
+        assert session.not_asked()
+        assert session.search("heron", limit=3).notes == session.not_asked()
     with open_several(birds_and_beasts, "fish", "fowl") as session, pytest.raises(LibraryMissing, match="'fish'"):
         session.search("heron", limit=3)
     assert not (birds_and_beasts / "indexes" / "fish").exists()

@@ -13,6 +13,7 @@ import pytest
 
 from edgerag.errors import LibraryOutdated, UsageError
 from edgerag.index import filters, migrations
+from edgerag.index.documents import Touched
 from edgerag.index.library import Library
 from edgerag.index.store import Store
 from edgerag.types import Filter
@@ -338,7 +339,7 @@ def test_an_open_reader_follows_new_types_and_dates(shelves: Library, opened: An
 
     assert found(late) == [{4, 6}] * 2
     assert found(markdown) == [{2}] * 2
-    shelves.touch_document(1, size_bytes=1, mtime_ns=700)
+    shelves.touch_documents([Touched(1, size_bytes=1, mtime_ns=700)])
     assert found(late) == [{1, 4, 6}] * 2
     put_typed(shelves, material, "/docs/b.md", "text/plain", mtime_ns=200, dated_ns=800)
     assert found(late) == [{1, 2, 4, 6}] * 2
