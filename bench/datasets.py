@@ -1,7 +1,7 @@
 """Reads the public data sets that retrieval is judged on, from a folder given by the caller.
 
-The folder is laid out as ``ir/cranfield``, ``ir/scifact``, ``qa/xquad`` and ``qa/cmrc2018``; the files
-are those that the authors of the sets publish. None of them is part of this repository.
+The folder is laid out as ``ir/cranfield``, ``ir/scifact``, ``qa/xquad``, ``qa/cmrc2018``, ``qa/pubmedqa`` and
+``qa/tatqa``; the files are those that the authors of the sets publish. None of them is part of this repository.
 """
 
 from __future__ import annotations
@@ -14,7 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 XQUAD_LANGUAGES = ("en", "de", "es", "ro", "tr", "vi", "ru", "el", "zh", "th", "hi", "ar")
-NAMES = ("cranfield", "scifact", *(f"xquad-{language}" for language in XQUAD_LANGUAGES), "cmrc2018")
+NAMES = (
+    *("cranfield", "scifact"),
+    *(f"xquad-{language}" for language in XQUAD_LANGUAGES),
+    *("cmrc2018", "pubmedqa", "tatqa"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +61,22 @@ def load(name: str, data: Path) -> DataSet:
         return _cranfield(data / "ir" / "cranfield")
     if name == "scifact":
         return _scifact(data / "ir" / "scifact")
-    if name == "cmrc2018":
-        return _squad(name, data / "qa" / "cmrc2018" / "cmrc2018_dev.json")
-    language = name.removeprefix("xquad-")
-    if language not in XQUAD_LANGUAGES:
+    if name == "pubmedqa":
+        return _pubmedqa(data / "qa" / "pubmedqa" / "ori_pqal.json")
+    if name == "tatqa":
+        return _tatqa(data / "qa" / "tatqa" / "tatqa_dataset_dev.json")
+    file = squad_file(name, data)
+    if file is None:
         raise SystemExit(f"Unknown data set {name!r}. Known: {', '.join(NAMES)}.")
-    return _squad(name, data / "qa" / "xquad" / f"xquad.{language}.json")
+    return _squad(name, file)
+
+
+def squad_file(name: str, data: Path) -> Path | None:
+    """The file of a set that is published in SQuAD's form; None for the others."""
+    if name == "cmrc2018":
+        return data / "qa" / "cmrc2018" / "cmrc2018_dev.json"
+    language = name.removeprefix("xquad-")
+    return data / "qa" / "xquad" / f"xquad.{language}.json" if language in XQUAD_LANGUAGES else None
 
 
 def first_half(data_set: DataSet) -> DataSet:
@@ -120,3 +134,26 @@ def _squad(name: str, file: Path) -> DataSet:
                 Query(qa["question"], frozenset({identity}), qa["answers"][0]["text"]) for qa in paragraph["qas"]
             ]
     return DataSet(name, tuple(texts), tuple(queries))
+
+
+def _pubmedqa(file: Path) -> DataSet:
+    """Each question is the title of its abstract, which is therefore left out of it; the conclusion is the answer."""
+    records = json.loads(file.read_text(encoding="utf-8"))
+    texts = tuple(Text(key, "", "\n\n".join(record["CONTEXTS"])) for key, record in records.items())
+    queries = tuple(Query(record["QUESTION"], frozenset({key})) for key, record in records.items())
+    return DataSet("pubmedqa", texts, queries)
+
+
+def _tatqa(file: Path) -> DataSet:
+    """A document is a table and the paragraphs around it, the table last."""
+    texts: list[Text] = []
+    queries: list[Query] = []
+    for number, report in enumerate(json.loads(file.read_text(encoding="utf-8"))):
+        table = "\n".join(" | ".join(cell for cell in row) for row in report["table"]["table"])
+        paragraphs = [p["text"] for p in sorted(report["paragraphs"], key=lambda p: int(p["order"]))]
+        texts.append(Text(str(number), "", "\n\n".join([*paragraphs, table]), number))
+        for question in report["questions"]:
+            # An answer of several spans, or one that has to be computed, stands nowhere word for word.
+            spans = question["answer"] if question["answer_type"] == "span" else []
+            queries.append(Query(question["question"], frozenset({str(number)}), spans[0] if len(spans) == 1 else ""))
+    return DataSet("tatqa", tuple(texts), tuple(queries))

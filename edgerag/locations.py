@@ -67,6 +67,12 @@ def locate(environ: Mapping[str, str]) -> Locations:
     return Locations(Path(data_home) / "edgerag")
 
 
+def user_cache(environ: Mapping[str, str]) -> Path:
+    """Where what can be made again is kept; creates nothing."""
+    base = environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "edgerag"
+
+
 def user_path(text: str) -> Path:
     """The absolute path of what a user typed: ``~`` expanded, ``..`` taken away by name.
 

@@ -7,7 +7,10 @@ before it is shown. Works on pieces: a sequence that is cut in two between piece
 
 from __future__ import annotations
 
+import json
+import re
 import unicodedata
+from typing import Any
 
 _ESCAPE = "\x1b"
 _CSI = "\x9b"
@@ -17,6 +20,15 @@ _STRING_ENDS = "\x07\x9c"
 _KEPT = "\n\t"
 # Overrides and isolates reorder the text around them; zero-width joiners are part of real words and stay.
 _BIDIRECTIONAL = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+# Characters that JSON may hold raw but that a terminal could obey or that UTF-8 cannot encode.
+_RAW_IN_JSON = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def json_text(value: Any, *, indent: int | None) -> str:
+    """``value`` as one JSON document that can be shown: what a terminal would obey is written as escapes."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    return _RAW_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 class SafeText:

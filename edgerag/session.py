@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from edgerag.index.library import Failure, Library
     from edgerag.index.segments import SealSettings
     from edgerag.index.shelf import Shelf
+    from edgerag.measure.eval.stages import Subject
 
 ReadT = TypeVar("ReadT", bound="Library | Shelf")
 
@@ -211,7 +212,6 @@ class Session:
 
         Raises EdgeragError.
         """
-        from edgerag.index.library import open_library
         from edgerag.index.tags import normal_tag
         from edgerag.ingest.pipeline import ingest
 
@@ -220,17 +220,7 @@ class Session:
         if changed is None:
             _check_there(paths)
         self._refuse_other_embedder()
-        with (
-            open_library(
-                self._library_folder,
-                mode="write",
-                residency=self._residency(),
-                identity=self._embedder_identity(),
-                seal_settings=self._seal_settings(),
-                kv_sink=self._keep_states_true,
-            ) as library,
-            self._bulk_embedder(library.give_way) as embedder,
-        ):
+        with self.making() as (library, embedder):
             for event in ingest(
                 paths,
                 library=library,
@@ -437,6 +427,54 @@ class Session:
         with self._browsing.use() as library:
             return library.verify()
 
+    # ------------------------------------------------------------ for measuring
+
+    def over(self, folder: Path) -> Session:
+        """A session of its own over the library in ``folder``, with these settings and models."""
+        return Session(
+            replace(self.settings, library=replace(self.settings.library, name=str(folder))),
+            self.locations,
+            embedder=None if self._own_models else self._embedder,
+            generator=None if self._own_models else self._generator,
+        )
+
+    @contextmanager
+    def subject(self) -> Iterator[Subject]:
+        """The parts of the ask flow over this library, to be looked at stage by stage. Raises EdgeragError."""
+        from edgerag.measure.eval.stages import Subject
+
+        with self._browsing.use() as library:
+            self._begin(library)
+            self._states().begin()
+            yield Subject(
+                library=library,
+                embedder=self._embedder,
+                generator=self._generator,
+                retrieval=self.settings.retrieval,
+                generation=self.settings.generation,
+            )
+
+    @contextmanager
+    def making(self) -> Iterator[tuple[Library, Supplier[Embedder]]]:
+        """The library, made if there is none and open for writing, and what gives the embedder of many passages.
+
+        Raises EdgeragError.
+        """
+        from edgerag.index.library import open_library
+
+        with (
+            open_library(
+                self._library_folder,
+                mode="write",
+                residency=self._residency(),
+                identity=self.embedder_identity(),
+                seal_settings=self._seal_settings(),
+                kv_sink=self._keep_states_true,
+            ) as library,
+            self._bulk_embedder(library.give_way) as embedder,
+        ):
+            yield library, embedder
+
     # ------------------------------------------------------------ models and machine
 
     @cached_property
@@ -520,7 +558,8 @@ class Session:
         """The one that the library is searched with; for a library that is not there yet, the wanted one."""
         return self._changeover.searching(self._library_identity())
 
-    def _embedder_identity(self) -> EmbedderIdentity:
+    def embedder_identity(self) -> EmbedderIdentity:
+        """What a library must be made with to be searched here. Raises ModelError."""
         from edgerag.changeover import identity_of
 
         return identity_of(self._embedder_model()) if self._own_models else self._embedder().identity
@@ -742,7 +781,7 @@ class Session:
         from edgerag.errors import ModelError
 
         try:
-            return self._embedder_identity()
+            return self.embedder_identity()
         except ModelError:
             return None  # asking goes on by keyword and says so
 

@@ -150,6 +150,28 @@ def build_parser() -> argparse.ArgumentParser:
     reading.add_argument("--quick", action="store_true", help="fewer passages, rounds and files")
     reading.add_argument("--json", action="store_true", help="print the figures as one JSON document")
 
+    judging = _command(commands, "eval", "is the right passage found, and said when there is none; compare two results")
+    judging.add_argument(
+        "set", metavar="SET", nargs="+", help="a BEIR folder, SQuAD JSON, CSV or TSV; or: compare A.json B.json"
+    )
+    judging.add_argument("--half", choices=("all", "tune", "report"), default="all", help="ask these questions only")
+    judging.add_argument("--limit", type=_positive, metavar="N", help="ask N questions at most, spread evenly")
+    judging.add_argument(
+        "--foreign",
+        action="append",
+        default=[],
+        metavar="SET",
+        help="ask the questions of this set too: these documents do not answer them. May be repeated",
+    )
+    judging.add_argument("--answers", action="store_true", help="let the chat model write, and judge what it writes")
+    _add_chat(judging)
+    judging.add_argument("--whole", action="store_true", help="keep each document of the set as one passage")
+    judging.add_argument("--qrels", default="", metavar="NAME", help="the judgements of a BEIR folder (default: test)")
+    judging.add_argument("--cache", default="", metavar="FOLDER", help="where the libraries of sets are kept")
+    judging.add_argument("--out", default="", metavar="FOLDER", help="write result.json, report.md and charts there")
+    judging.add_argument("--json", action="store_true", help="print the figures as one JSON document")
+    judging.add_argument("--quiet", action="store_true", help="no progress bar")
+
     models = _command(commands, "models", "list, provide and check models")
     actions = models.add_subparsers(dest="action", metavar="ACTION", required=True)
     listing = _command(actions, "list", "the models known here")

@@ -54,6 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
                 from edgerag.ui.bench_command import run_bench
 
                 return run_bench(session, arguments)
+            case "eval":
+                return _eval(session, arguments)
             case "models":
                 return _models(session, arguments)
             case command:
@@ -212,6 +214,13 @@ def _doctor(session: Session, arguments: argparse.Namespace) -> int:
     else:
         output.write(output.findings_text(findings))
     return _worst(findings)
+
+
+def _eval(session: Session, arguments: argparse.Namespace) -> int:
+    from edgerag.ui.eval_command import run_eval
+
+    with _interruptible() as stop:
+        return run_eval(session, arguments, stop)
 
 
 def _models(session: Session, arguments: argparse.Namespace) -> int:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import re
 import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from edgerag.errors import OutputRefused
+from edgerag.safe_text import json_text
 from edgerag.types import (
     Answer,
     Document,
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
 
 _COPIES_SHOWN = 3
 _QUOTE_WIDTH = 300
-# Characters that JSON may hold raw but that a terminal could obey or that UTF-8 cannot encode.
-_RAW_IN_JSON = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def write(text: str) -> None:
@@ -54,8 +51,7 @@ def write(text: str) -> None:
 
 def write_json(value: Any, *, indent: int | None = 2) -> None:
     """One JSON document."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent)
-    write(_RAW_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n")
+    write(json_text(value, indent=indent) + "\n")
 
 
 def write_json_line(value: Any) -> None:

@@ -151,6 +151,14 @@ class ProgressBar:
             current=one_line(event.current, 60),
         )
 
+    def show_questions(self, done: int, total: int) -> None:
+        """The same for the questions of an evaluation."""
+        if self._progress is None or self._task is None:
+            return
+        self._progress.update(
+            self._task, completed=done, total=max(1, total), text=f"{done:,}/{total:,} questions", current=""
+        )
+
     def show_merge(self, event: MergeProgress) -> None:
         """The same for the making of segments."""
         if self._progress is None or self._task is None:
