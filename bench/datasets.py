@@ -59,8 +59,8 @@ def load(name: str, data: Path) -> DataSet:
     """One set by its name in NAMES."""
     if name == "cranfield":
         return _cranfield(data / "ir" / "cranfield")
-    if name == "scifact":
-        return _scifact(data / "ir" / "scifact")
+    if name in ("scifact", "scifact-train"):
+        return _scifact(data / "ir" / "scifact", "train" if name == "scifact-train" else "validation")
     if name == "pubmedqa":
         return _pubmedqa(data / "qa" / "pubmedqa" / "ori_pqal.json")
     if name == "tatqa":
@@ -108,7 +108,7 @@ def _cranfield(folder: Path) -> DataSet:
     return DataSet("cranfield", tuple(text for text in texts if text.text), tuple(queries))
 
 
-def _scifact(folder: Path) -> DataSet:
+def _scifact(folder: Path, part: str) -> DataSet:
     csv.field_size_limit(10**8)
     sentence = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"", re.S)  # a printed numpy array, no commas
     with (folder / "corpus_train.csv").open(encoding="utf-8", newline="") as file:
@@ -117,10 +117,11 @@ def _scifact(folder: Path) -> DataSet:
             for row in csv.DictReader(file)
         )
     relevant: dict[str, tuple[str, set[str]]] = {}
-    with (folder / "claims_validation.csv").open(encoding="utf-8", newline="") as file:
+    with (folder / f"claims_{part}.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             relevant.setdefault(row["id"], (row["claim"], set()))[1].update(re.findall(r"\d+", row["cited_doc_ids"]))
-    return DataSet("scifact", texts, tuple(Query(claim, frozenset(ids)) for claim, ids in relevant.values()))
+    queries = tuple(Query(claim, frozenset(ids)) for claim, ids in relevant.values() if ids or part == "validation")
+    return DataSet("scifact" if part == "validation" else "scifact-train", texts, queries)
 
 
 def _squad(name: str, file: Path) -> DataSet:

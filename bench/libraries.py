@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,7 @@ from record import CHECKOUT
 
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.library import Library, open_library
+from edgerag.ingest.language import language_of
 from edgerag.types import Chunk, Embedder, EmbedderIdentity, ParsedDocument
 
 if TYPE_CHECKING:
@@ -103,8 +105,9 @@ def _put(writer: Library, text: Text) -> None:
         token_count=1,
         context=text.title,
     )
+    parsed = ParsedDocument(text=text.text, title=text.title, media_type="text/plain")
     writer.put_document(
-        ParsedDocument(text=text.text, title=text.title, media_type="text/plain"),
+        dataclasses.replace(parsed, language=language_of(parsed)),
         [chunk],
         path=f"/{text.id}",
         root="/",

@@ -29,26 +29,31 @@ from edgerag.ask.rank import rank
 from edgerag.config import RetrievalSettings
 from edgerag.index.library import Library
 from edgerag.telemetry.stopwatch import Stopwatch
-from edgerag.types import Embedder
+from edgerag.types import Embedder, Hit
 
 LANGUAGES = ("en", "de", "ru", "zh")
 _PER_SET = 300  # questions of one set over one library, so that no set outweighs the others
 _JUDGED_HITS = 10
 
+_Signals = tuple[float | None, float, float]
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Case:
-    """One question over one library: its best hits as (cosine or None, coverage)."""
+    """One question over one library: its best hits as (nearness or None, words covered, words together)."""
 
     group: str
     script: str
     answerable: bool
-    hits: tuple[tuple[float | None, float], ...]
+    hits: tuple[_Signals, ...]
 
     def found(self) -> bool:
         """What the program decides."""
         return relevance.anything_relevant(
-            [relevance.chunk_probability(cosine=c, coverage=k, script=self.script) for c, k in self.hits]
+            [
+                relevance.chunk_probability(nearness=nearness, covered=covered, together=together, script=self.script)
+                for nearness, covered, together in self.hits
+            ]
         )
 
 
@@ -103,7 +108,7 @@ def cases_of(
 
 
 def case_of(group: str, query: datasets.Query, library: Library, embedder: Embedder, *, answerable: bool) -> Case:
-    settings = RetrievalSettings()
+    settings = RetrievalSettings(vector_deadline_ms=0)  # no figure depends on how busy the machine is
     plan = make_plan(
         read_question(query.text).text,
         settings=settings,
@@ -119,16 +124,7 @@ def case_of(group: str, query: datasets.Query, library: Library, embedder: Embed
         cancelled=lambda: False,
     )
     judged = ranked.hits[:_JUDGED_HITS]
-    coverage = library.keyword_coverage(plan.question, [hit.chunk.id for hit in judged])
-    return Case(
-        group,
-        plan.script,
-        answerable,
-        tuple(
-            (relevance.judged_cosine(plan, hit.scores, ceiling=ranked.cosine_ceiling), coverage[hit.chunk.id])
-            for hit in judged
-        ),
-    )
+    return Case(group, plan.script, answerable, tuple(map(_signals, judged)))
 
 
 def rates(cases: Sequence[Case]) -> dict[str, dict[str, float]]:
@@ -150,18 +146,25 @@ def total(cases: Sequence[Case]) -> dict[str, float]:
     }
 
 
+def _signals(hit: Hit) -> _Signals:
+    return hit.scores.nearness, hit.scores.covered, hit.scores.together
+
+
 def fit(cases: Sequence[Case]) -> dict[str, list[float]]:
     """Logistic regression (both kinds of question weighing the same) on the best hit of each case."""
     fitted: dict[str, list[float]] = {}
     for name, chosen in {
-        "cosine and words": [case for case in cases if case.hits and case.hits[0][0] is not None],
+        "nearness and words": [case for case in cases if case.hits and case.hits[0][0] is not None],
         "words": [case for case in cases if case.hits and case.hits[0][0] is None and case.script != "han"],
         "pairs of characters": [
             case for case in cases if case.hits and case.hits[0][0] is None and case.script == "han"
         ],
     }.items():
         rows = [
-            [[1.0, *([] if cosine is None else [cosine]), coverage] for cosine, coverage in case.hits]
+            [
+                [1.0, covered, together] if nearness is None else [1.0, nearness, covered]
+                for nearness, covered, together in case.hits
+            ]
             for case in chosen
         ]
         fitted[name] = [round(float(w), 2) for w in _logistic(rows, [case.answerable for case in chosen])]

@@ -134,6 +134,8 @@ class RetrievalSettings:
     candidate_count: int = _between(1, 1000, 40)
     ef_search: int = _between(1, 4096, 80)
     rrf_k: int = _between(1, 1000, 60)
+    # How long the vector leg may take once its model is there, the question's embedding included; 0: any time.
+    vector_deadline_ms: int = _between(0, 60_000, 80)
 
 
 @dataclass(frozen=True, slots=True)

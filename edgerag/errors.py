@@ -25,6 +25,7 @@
     │   └── ParserDied                    its parser crashed, hung or ran out of memory
     ├── StorageFull                   5   the disk is full, or refuses to write
     │   └── OutputRefused                 standard output cannot be written
+    ├── TooLate                       1   a part of a search was not ready in time; what was is used
     └── Cancelled                   130   the user stopped it
 
 A message says what is wrong, where, and (in ``remedy``) what to do next. Exit code 1 is also the
@@ -150,6 +151,13 @@ class StorageFull(EdgeragError):
 
 class OutputRefused(StorageFull):
     pass
+
+
+class TooLate(EdgeragError):
+    """Never reaches the user: a note says so."""
+
+    def __init__(self) -> None:
+        super().__init__("It was not ready in time.")
 
 
 class Cancelled(EdgeragError):

@@ -450,7 +450,8 @@ class Session:
                 library=library,
                 embedder=self._embedder,
                 generator=self._generator,
-                retrieval=self.settings.retrieval,
+                # What is found must not depend on how busy the machine is.
+                retrieval=replace(self.settings.retrieval, vector_deadline_ms=0),
                 generation=self.settings.generation,
             )
 

@@ -6,7 +6,7 @@ Everything here is frozen; a stage takes one record and gives the next. Offsets 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -213,6 +213,32 @@ class LegHit:
 
 
 @dataclass(frozen=True, slots=True)
+class AskedTerm:
+    """A term of a question as the keyword index compares it: any of ``forms``, each a row of words."""
+
+    forms: tuple[tuple[str, ...], ...]
+    idf: float
+
+
+@dataclass(frozen=True, slots=True)
+class PassageWords:
+    """A passage as the keyword index compares it, word by word."""
+
+    title: tuple[str, ...]
+    headings: tuple[str, ...]
+    body: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WordEvidence:
+    """The words of a question and of passages, by chunk id; ``mean_words`` is how many a passage has."""
+
+    terms: tuple[AskedTerm, ...]
+    passages: Mapping[int, PassageWords]
+    mean_words: float
+
+
+@dataclass(frozen=True, slots=True)
 class Scores:
     """How a hit came about, leg by leg. Ranks count from 1; None means the leg did not find it."""
 
@@ -221,6 +247,10 @@ class Scores:
     vector: float | None
     vector_rank: int | None
     fused: float
+    reranked: float | None = None  # probability among the candidates; None for those that were not reranked
+    covered: float = 0.0  # share of the question's content words in it, by rarity; those inside other words for a part
+    together: float = 0.0  # the share of them that stands in one run of words
+    nearness: float | None = None  # above that of any passage, 1 is the question itself; None: vectors do not tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +281,14 @@ class Plan:
     kind: QuestionKind = "question"
     broad: bool = False  # asks for more than one place: a comparison, an overview
     entropy_bits: float = 0.0  # how many words the question is spread over, by their rarity: 2 ** bits of equal weight
-    added_words: tuple[str, ...] = ()  # those of ``question`` that the conversation lent
+    words_first: bool = False  # the vector leg runs only where the keyword leg is not sure
+    added_words: tuple[str, ...] = ()  # those of ``question`` that the conversation lent, at its end
+
+    @property
+    def own_question(self) -> str:
+        """The question without what was lent."""
+        lent = " ".join(self.added_words)
+        return self.question.removesuffix(lent).rstrip() if lent else self.question
 
 
 @dataclass(frozen=True, slots=True)
@@ -745,10 +782,14 @@ class Library(Protocol):
     def search_keywords(self, query: str, *, limit: int, where: Filter | None = None) -> list[LegHit]: ...
 
     def search_vectors(
-        self, vector: Vectors, *, limit: int, ef_search: int, where: Filter | None = None
+        self,
+        vector: Vectors,
+        *,
+        limit: int,
+        ef_search: int,
+        where: Filter | None = None,
+        out_of_time: CancelCheck | None = None,
     ) -> list[LegHit]: ...
-
-    def keyword_coverage(self, query: str, chunk_ids: Sequence[int]) -> dict[int, float]: ...
 
     def chunks(self, chunk_ids: Sequence[int]) -> list[StoredChunk]: ...
 
@@ -759,6 +800,10 @@ class Library(Protocol):
     ) -> KeywordScan: ...
 
     def vectors_of(self, chunk_ids: Sequence[int]) -> dict[int, Vectors]: ...
+
+    def mean_vector(self) -> tuple[Vectors, int]: ...
+
+    def word_evidence(self, query: str, chunk_ids: Sequence[int]) -> WordEvidence: ...
 
 
 class Embedder(Protocol):

@@ -39,6 +39,12 @@ def tiny_chat_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(autouse=True)
+def no_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is found does not depend on how busy the machine is that runs the tests."""
+    monkeypatch.setenv("EDGERAG_RETRIEVAL_VECTOR_DEADLINE_MS", "0")
+
+
 @pytest.fixture
 def home(tmp_path: Path, models_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty home that has the real models."""

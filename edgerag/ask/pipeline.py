@@ -30,7 +30,7 @@ from edgerag.ask.instant import instant_sentences, instant_text
 from edgerag.ask.plan import VECTOR_WEIGHT, make_plan, read_question
 from edgerag.ask.prompt import Assembled, assemble
 from edgerag.ask.rank import Ranked, rank
-from edgerag.ask.relevance import anything_relevant, chunk_probability, judged_cosine
+from edgerag.ask.relevance import anything_relevant, chunk_probability
 from edgerag.ask.repetition import is_looping
 from edgerag.ask.select import select, to_sources
 from edgerag.ask.thoughts import ThoughtFilter
@@ -100,15 +100,21 @@ def search(
     where = None if where is None else library.check_filter(where)
     settings = dataclasses.replace(settings, candidate_count=max(settings.candidate_count, limit))
     plan = make_plan(question.text, settings=settings, languages=library.identity.languages, terms=library.query_terms)
-    ranked = rank(
-        plan,
-        library=library,
-        embedder=embedder,
-        settings=settings,
-        stopwatch=Stopwatch(),
-        cancelled=lambda: False,
-        where=where,
-    )
+
+    def ranked_by(plan: Plan) -> Ranked:
+        return rank(
+            plan,
+            library=library,
+            embedder=embedder,
+            settings=settings,
+            stopwatch=Stopwatch(),
+            cancelled=lambda: False,
+            where=where,
+        )
+
+    ranked = ranked_by(plan)
+    if ranked.exited_early and len(ranked.hits) < limit:  # more are wanted than have the words
+        ranked = ranked_by(dataclasses.replace(plan, words_first=False))
     return SearchResult(ranked.hits[:limit], ranked.notes)
 
 
@@ -347,14 +353,12 @@ class _Asking:
     def _select(self, plan: Plan, ranked: Ranked) -> None:
         with self._stopwatch.measure("select"):
             judged = ranked.hits[: max(_JUDGED_HITS, 2 * plan.source_count)]
-            coverage = self._library.keyword_coverage(plan.question, [hit.chunk.id for hit in judged])
-            # The ceiling holds for chunks that have a vector; while some have none, nothing is known.
-            ceiling = ranked.cosine_ceiling if self._pending_count == 0 else None
             probabilities = {
                 hit.chunk.id: chunk_probability(
                     # Of a question that was cut the embedder read a part, and the vector says little.
-                    cosine=None if self._question.cut else judged_cosine(plan, hit.scores, ceiling=ceiling),
-                    coverage=coverage.get(hit.chunk.id, 0.0),
+                    nearness=None if self._question.cut else hit.scores.nearness,
+                    covered=hit.scores.covered,
+                    together=hit.scores.together,
                     script=plan.script,
                 )
                 for hit in judged

@@ -91,6 +91,7 @@ def make_plan(
         vector_weight=_vector_weight(languages, script=script, question=question),
         ef_search=max(settings.ef_search, candidate_count),
         kind=kind,
+        words_first=kind in ("identifier", "keywords"),
         broad=broad,
         entropy_bits=bits,
         added_words=tuple(added),

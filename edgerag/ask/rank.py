@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from edgerag.ask.background import background
 from edgerag.ask.exact import exact_matches, exact_strings
+from edgerag.ask.features import NAMES, Found, Nearness, features, word_shares
 from edgerag.ask.fuse import fuse
-from edgerag.ask.retrieve import retrieve
+from edgerag.ask.plan import VECTOR_WEIGHT
+from edgerag.ask.rerank import shipped
+from edgerag.ask.retrieve import Retrieved, retrieve
 from edgerag.config import RetrievalSettings
 from edgerag.telemetry.stopwatch import Stopwatch
-from edgerag.types import CancelCheck, Embedder, Filter, Hit, Plan
+from edgerag.types import CancelCheck, Embedder, Filter, Hit, Plan, Scores, WordEvidence
 
 if TYPE_CHECKING:
     from edgerag.types import Library
 
 
+# Candidates that the reranker looks at: below the first fifty of a fusion there is next to nothing to be found.
+RERANKED = 50
+_COVERED, _TOGETHER, _NEARNESS, _IS_EMBEDDED = (
+    NAMES.index(name) for name in ("covered_softly", "best_window", "nearness", "is_embedded")
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """The hits, best first, and what went another way.
-
-    ``cosine_ceiling`` is the highest cosine that a hit the vector leg did not return can have; None
-    when nothing can be said about it.
-    """
+    """The hits, best first, and what went another way. ``exited_early``: the keyword leg was sure by itself."""
 
     hits: tuple[Hit, ...]
-    cosine_ceiling: float | None
     notes: tuple[str, ...]
+    exited_early: bool
 
 
 def rank(
@@ -41,21 +50,87 @@ def rank(
     where: Filter | None = None,
 ) -> Ranked:
     """Searches as planned. Raises Cancelled, LibraryError."""
-    found = retrieve(plan, library=library, embedder=embedder, stopwatch=stopwatch, cancelled=cancelled, where=where)
+    found = retrieve(
+        plan,
+        library=library,
+        embedder=embedder,
+        stopwatch=stopwatch,
+        cancelled=cancelled,
+        where=where,
+        deadline_ms=settings.vector_deadline_ms,
+    )
     with stopwatch.measure("fuse"):
         ids = list(dict.fromkeys(hit.chunk_id for hit in (*found.keyword, *found.vector)))
         # A chunk that went away between the two look-ups is left out by the library.
         chunks = {chunk.id: chunk for chunk in library.chunks(ids)}
+        exact = exact_matches(exact_strings(plan.question), chunks.values())
         fused = fuse(
             keyword=found.keyword,
             vector=found.vector,
             keyword_weight=plan.keyword_weight,
             vector_weight=plan.vector_weight,
             rrf_k=settings.rrf_k,
-            exact=exact_matches(exact_strings(plan.question), chunks.values()),
+            exact=exact,
         )
-        hits = tuple(Hit(chunks[chunk_id], scores) for chunk_id, scores in fused if chunk_id in chunks)
-    # A full leg stopped at its last hit: whatever it left out is no nearer. One that is not full has
-    # seen every vector, so that what it left out has none.
-    full = len(found.vector) >= plan.candidate_count
-    return Ranked(hits, found.vector[-1].score if full else None, found.notes)
+    with stopwatch.measure("rerank"):
+        first = [(chunk_id, scores) for chunk_id, scores in fused if chunk_id in chunks][:RERANKED]
+        order = rerank_all(
+            [Found(chunk_id, scores, chunk_id in exact) for chunk_id, scores in first],
+            words=library.word_evidence(plan.question, [chunk_id for chunk_id, _ in first]),
+            nearness=nearness_of(plan, found, library=library, ids=[chunk_id for chunk_id, _ in first]),
+        )
+        if plan.added_words:
+            order = _judged_by_own_words(order, words=library.word_evidence(plan.own_question, [i for i, _ in order]))
+    reranked = {chunk_id for chunk_id, _ in order}
+    rest = ((chunk_id, scores) for chunk_id, scores in fused if chunk_id in chunks and chunk_id not in reranked)
+    hits = tuple(Hit(chunks[chunk_id], scores) for chunk_id, scores in (*order, *rest))
+    return Ranked(hits, found.notes, found.exited_early)
+
+
+def rerank_all(found: Sequence[Found], *, words: WordEvidence, nearness: Nearness | None) -> list[tuple[int, Scores]]:
+    """The candidates by the reranker, best first, each with its probability; equal ones in the order given. One whose
+    words are gone by now is left out."""
+    there = [each for each in found if each.chunk_id in words.passages]
+    if not there:
+        return []
+    rows = features(there, words=words, nearness=nearness)
+    logits = shipped().scores(rows).astype(np.float64)
+    share = np.exp(logits - logits.max())
+    share /= share.sum()
+    order = np.argsort(-logits, kind="stable")
+    return [
+        (
+            there[place].chunk_id,
+            replace(
+                there[place].scores,
+                reranked=float(share[place]),
+                covered=min(1.0, float(rows[place, _COVERED])),
+                together=min(1.0, float(rows[place, _TOGETHER])),
+                nearness=float(rows[place, _NEARNESS]) if rows[place, _IS_EMBEDDED] else None,
+            ),
+        )
+        for place in order.tolist()
+    ]
+
+
+def _judged_by_own_words(order: Sequence[tuple[int, Scores]], *, words: WordEvidence) -> list[tuple[int, Scores]]:
+    """The same with the share of the question's own words where that is more: what the conversation lent helps to find
+    a passage, and what lacks it may still be about the question."""
+    judged = []
+    for chunk_id, scores in order:
+        if chunk_id in words.passages:
+            covered, together = word_shares(words, chunk_id)
+            covered, together = max(scores.covered, min(1.0, covered)), max(scores.together, min(1.0, together))
+            scores = replace(scores, covered=covered, together=together)
+        judged.append((chunk_id, scores))
+    return judged
+
+
+def nearness_of(plan: Plan, found: Retrieved, *, library: Library, ids: Sequence[int]) -> Nearness | None:
+    """What vectors say of the chunks; None where they say nothing: there is none of the question, or the embedder does
+    not know its language."""
+    if found.query_vector is None or plan.vector_weight < VECTOR_WEIGHT:
+        return None
+    mean, sampled = library.mean_vector()
+    level = background(mean_cosine=float(mean @ found.query_vector), sampled=sampled, unrelated=found.unrelated_cosine)
+    return Nearness(question=found.query_vector, passages=library.vectors_of(ids), background=level)

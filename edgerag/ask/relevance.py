@@ -1,9 +1,8 @@
 """Is there anything here about this at all?
 
-A chunk is judged by two signals that do not depend on how many documents the library holds: the
-cosine between question and chunk, and the idf-weighted share of the question's content words that
-stand in the chunk. Both go into one logistic function; without a trusted cosine the words decide
-alone. Pure.
+A chunk is judged by signals that do not depend on how many documents the library holds: how much nearer its vector
+is to the question than any chunk's, and the share of the question's content words, weighed by rarity, that stand in
+the chunk and in one place of it. They go into one logistic function; without vectors the words decide alone. Pure.
 
 The constants are fitted by ``python bench/refusal.py`` on half of its questions and judged on the
 other half; docs/decisions/042 has the error rates. They are those of questions about another subject
@@ -16,42 +15,34 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from edgerag.ask.plan import VECTOR_WEIGHT
-from edgerag.types import Plan, Scores
-
-# bias, weight of the cosine, weight of the coverage
-_COSINE_AND_WORDS = (-8.5, 15.5, 10.1)
-# bias, weight of the coverage: found from a coverage of 0.32 on
-_WORDS = (-5.5, 14.5)
+# bias, weight of the nearness, weight of the words covered. The public questions share more words with their passages
+# than a user's do, so a passage half as near as the question itself is found without any word, and one that holds all
+# words however far it is.
+_NEARNESS_AND_WORDS = (-9.3, 18.0, 8.7)
+# bias, weight of the words covered, weight of those that stand together
+_WORDS = (-6.0, 9.7, 6.5)
 # The same for scripts without spaces: their "words" are pairs of characters, of which a passage that
-# answers holds fewer. Found from 0.25 on.
-_PAIRS_OF_CHARACTERS = (-6.0, 20.6)
+# answers holds fewer.
+_PAIRS_OF_CHARACTERS = (-8.7, 14.5, 6.2)
 _UNSPACED_SCRIPTS = frozenset({"han", "kana", "thai", "lao", "khmer", "myanmar"})
 
 # Below even odds: a passage shown in vain costs a glance, a refusal hides what is there.
 FOUND_PROBABILITY = 0.3
 
 
-def chunk_probability(*, cosine: float | None, coverage: float, script: str) -> float:
+def chunk_probability(*, nearness: float | None, covered: float, together: float, script: str) -> float:
     """Probability (0..1) that a chunk has to do with what is asked.
 
-    ``cosine`` is None when the vector leg cannot tell about the chunk or does not know the language;
-    ``script`` is that of the question.
+    ``nearness``, ``covered`` and ``together`` are those of its scores; ``script`` is that of the question.
     """
-    if cosine is not None:
-        bias, cosine_weight, coverage_weight = _COSINE_AND_WORDS
-        logit = bias + cosine_weight * cosine + coverage_weight * coverage
+    if nearness is not None:
+        bias, nearness_weight, covered_weight = _NEARNESS_AND_WORDS
+        # Further away than a passage like any other says no more than that.
+        logit = bias + nearness_weight * max(0.0, nearness) + covered_weight * covered
     else:
-        bias, coverage_weight = _PAIRS_OF_CHARACTERS if script in _UNSPACED_SCRIPTS else _WORDS
-        logit = bias + coverage_weight * coverage
+        bias, covered_weight, together_weight = _PAIRS_OF_CHARACTERS if script in _UNSPACED_SCRIPTS else _WORDS
+        logit = bias + covered_weight * covered + together_weight * together
     return 1.0 / (1.0 + math.exp(-logit))
-
-
-def judged_cosine(plan: Plan, scores: Scores, *, ceiling: float | None) -> float | None:
-    """The cosine to judge a hit by: its own, else the highest it can have, None when it says nothing."""
-    if plan.vector_weight < VECTOR_WEIGHT:
-        return None  # of an embedder that does not know the language
-    return ceiling if scores.vector is None else scores.vector
 
 
 def anything_relevant(probabilities: Sequence[float]) -> bool:

@@ -1,20 +1,22 @@
 """Both legs of the search: words (BM25) and meaning (vectors).
 
-The embedder loads in another thread while the keyword leg runs. The question is embedded after it in
-this one: BM25 takes 0.6 ms where the embedding takes 5, and two threads on two cores would win less
-than they cost. Whatever keeps the vector leg from running becomes a note, never a failure: words alone
-still find a lot.
+The question is embedded in another thread while the keyword leg runs. Of a question that is words alone the keyword
+leg comes first, and where it is sure of its best passage the other is not run at all. The vector leg has a time to be
+ready in; what keeps it from that, or from running, becomes a note, never a failure: words alone still find a lot.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from edgerag.ask.background import unrelated_cosine
+from edgerag.ask.confidence import is_confident
 from edgerag.ask.waiting import start, wait
-from edgerag.errors import EmbedderMismatch, ModelError
+from edgerag.errors import EmbedderMismatch, ModelError, TooLate
 from edgerag.telemetry.stopwatch import Stopwatch
 from edgerag.types import CancelCheck, Embedder, Filter, LegHit, Plan
 
@@ -22,13 +24,24 @@ if TYPE_CHECKING:
     from edgerag.types import Library, Vectors
 
 
+_POLL_S = 0.005  # how late a deadline may be noticed
+
+
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """What each leg found, best first, and why a leg that was planned did not run."""
+    """What each leg found, best first, and why a leg that was planned did not run.
+
+    ``query_vector`` is that of the question, (dim,); None when the vector leg did not run. ``unrelated_cosine`` is what
+    its embedder gives to texts that have nothing to do with each other. ``exited_early`` says that the keyword leg was
+    sure enough.
+    """
 
     keyword: tuple[LegHit, ...]
     vector: tuple[LegHit, ...]
     notes: tuple[str, ...]
+    query_vector: Vectors | None = None
+    unrelated_cosine: float = 0.0
+    exited_early: bool = False
 
 
 def retrieve(
@@ -39,35 +52,87 @@ def retrieve(
     stopwatch: Stopwatch,
     cancelled: CancelCheck,
     where: Filter | None = None,
+    deadline_ms: int = 0,
 ) -> Retrieved:
     """Runs the legs that the plan gives a weight, both among the documents of ``where`` (as check_filter gave it).
 
-    Raises Cancelled, LibraryError.
+    ``deadline_ms`` is how long the vector leg may take once its model is there; 0 is as long as it needs. Raises
+    Cancelled, LibraryError.
     """
-    future: Future[Embedder] | None = None
-    if plan.vector_weight > 0:
-        future = start(embedder, name="embedder-supplier")
+    embedding = None
+    if plan.vector_weight > 0 and not plan.words_first:
+        embedding = _Embedding(plan, embedder)
     with stopwatch.measure("keyword"):
-        keyword = library.search_keywords(plan.question, limit=plan.candidate_count, where=where)
-    if future is None:
-        return Retrieved(tuple(keyword), (), ())
+        keyword = tuple(library.search_keywords(plan.question, limit=plan.candidate_count, where=where))
+    if plan.vector_weight <= 0:
+        return Retrieved(keyword, (), ())
+    if plan.words_first and is_confident(keyword, term_count=len(plan.terms)):
+        return Retrieved(keyword, (), (), exited_early=True)
+    embedding = embedding or _Embedding(plan, embedder)
     try:
         with stopwatch.measure("embed"):
-            query = _embed(plan, wait(future, cancelled), library)
-    except (ModelError, EmbedderMismatch) as error:
-        return Retrieved(tuple(keyword), (), (f"Searched by words only: {error}",))
-    try:
+            model = embedding.model(cancelled)
+            if not model.identity.is_same_as(library.identity):
+                raise EmbedderMismatch(
+                    f"the library was made with the embedder {library.identity.name!r}, "
+                    f"and {model.identity.name!r} is in use."
+                )
+            query = embedding.vector(cancelled, deadline_ms=deadline_ms)
         with stopwatch.measure("vector"):
-            vector = library.search_vectors(query, limit=plan.candidate_count, ef_search=plan.ef_search, where=where)
-    except EmbedderMismatch as error:  # it was given to another embedder at this moment
-        return Retrieved(tuple(keyword), (), (f"Searched by words only: {error}",))
-    return Retrieved(tuple(keyword), tuple(vector), ())
+            vector = library.search_vectors(
+                query,
+                limit=plan.candidate_count,
+                ef_search=plan.ef_search,
+                where=where,
+                out_of_time=lambda: embedding.is_late(deadline_ms),
+            )
+    except TooLate:
+        limit = f"{deadline_ms} ms (retrieval.vector_deadline_ms)"
+        note = f"Searched by words only: the vectors were not ready within {limit}."
+        return Retrieved(keyword, (), (note,))
+    except (ModelError, EmbedderMismatch) as error:
+        return Retrieved(keyword, (), (f"Searched by words only: {error}",))
+    return Retrieved(keyword, tuple(vector), (), query_vector=query, unrelated_cosine=embedding.unrelated_cosine)
 
 
-def _embed(plan: Plan, embedder: Embedder, library: Library) -> Vectors:
-    identity = embedder.identity
-    if not identity.is_same_as(library.identity):
-        raise EmbedderMismatch(
-            f"the library was made with the embedder {library.identity.name!r}, and {identity.name!r} is in use."
-        )
-    return embedder.embed_query(plan.question)
+class _Embedding:
+    """The vector of a question, being made in another thread."""
+
+    def __init__(self, plan: Plan, embedder: Callable[[], Embedder]) -> None:
+        self._model: Future[Embedder] = Future()
+        self._began = 0.0  # when the model was there
+        self.unrelated_cosine = 0.0  # from then on
+
+        def make() -> Vectors:
+            try:
+                model = embedder()
+                self.unrelated_cosine = unrelated_cosine(model)
+            except BaseException as error:
+                self._model.set_exception(error)
+                raise
+            self._began = time.monotonic()
+            self._model.set_result(model)
+            return model.embed_query(plan.question)
+
+        self._vector = start(make, name="embed-question")
+
+    def model(self, cancelled: CancelCheck) -> Embedder:
+        """Waits until the model is there, however long it loads. Raises ModelError, Cancelled."""
+        return wait(self._model, cancelled)
+
+    def vector(self, cancelled: CancelCheck, *, deadline_ms: int) -> Vectors:
+        """Raises TooLate when it is not there in time, ModelError, Cancelled."""
+
+        def is_over() -> bool:
+            if self.is_late(deadline_ms) and not self._vector.done():
+                raise TooLate
+            return cancelled()
+
+        return wait(self._vector, is_over, poll_s=_POLL_S)
+
+    def is_late(self, deadline_ms: int) -> bool:
+        return bool(deadline_ms) and milliseconds_since(self._began) > deadline_ms
+
+
+def milliseconds_since(moment: float) -> float:
+    return (time.monotonic() - moment) * 1000

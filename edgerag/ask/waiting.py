@@ -29,13 +29,13 @@ def start(make: Callable[[], T], *, name: str) -> Future[T]:
     return future
 
 
-def wait(future: Future[T], cancelled: CancelCheck) -> T:
+def wait(future: Future[T], cancelled: CancelCheck, *, poll_s: float = _POLL_S) -> T:
     """The result of ``future``, or what it raised; raises Cancelled once the user asks to stop."""
     while True:
         try:
-            return future.result(timeout=_POLL_S)
+            return future.result(timeout=poll_s)
         except TimeoutError:
-            if future.done():  # the work itself ran into a time-out
-                raise
+            if future.done():  # just now, or the work itself ran into a time-out
+                return future.result()
             if cancelled():
                 raise Cancelled("The answer was cancelled.") from None

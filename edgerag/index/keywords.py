@@ -1,4 +1,4 @@
-"""The keyword leg: BM25 over ``chunk_words``, and how much of a query a chunk covers."""
+"""The keyword leg: BM25 over ``chunk_words``, and what it counts for a query."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from edgerag.types import Filter, LegHit
 # Weights of title, headings, body in BM25. A title says what the whole document is about, and stands
 # in each of its chunks.
 _COLUMN_WEIGHTS = (1.5, 1.5, 1.0)
-_BATCH = 500
 # Of FTS5's bm25(): see scores().
 _K1, _B, _LEAST_RARITY = 1.2, 0.75, 1e-6
 
@@ -188,47 +187,8 @@ def _holder_count(db: sqlite3.Connection, expression: str) -> int:
 
 
 def weights(
-    db: sqlite3.Connection, query: str, *, counts: TermCounts | None = None, rules: Sequence[Rules] | None = None
+    db: sqlite3.Connection, query: str, *, counts: TermCounts, rules: Sequence[Rules] | None = None
 ) -> dict[str, float]:
     """The content terms of a query as it says them, with their idf, in order; 0.0 for one that stands nowhere."""
-    counts = counts or term_counts(db, query, rules)
     terms = terms_of(db, query, rules)
     return {term.surface: counts.idf(n) if counts.holders[n] else 0.0 for n, term in enumerate(terms)}
-
-
-def coverage(
-    db: sqlite3.Connection,
-    query: str,
-    chunk_ids: Sequence[int],
-    *,
-    counts: TermCounts | None = None,
-    rules: Sequence[Rules] | None = None,
-) -> dict[int, float]:
-    """For each chunk the share (0..1) of the query's content terms in it, each weighted by its rarity.
-
-    A term that stands nowhere in the library weighs most: a question about something unknown is
-    covered by nothing. ``counts`` are those to weigh by, where this library is one of several.
-    """
-    counts = counts or term_counts(db, query, rules)
-    covered = dict.fromkeys(chunk_ids, 0.0)
-    sum_of_weights = 0.0
-    for place, term in enumerate(terms_of(db, query, rules)):
-        weight = counts.idf(place)
-        sum_of_weights += weight
-        for chunk_id in _holders(db, term, covered):
-            covered[chunk_id] += weight
-    if not sum_of_weights:
-        return covered
-    return {chunk_id: min(1.0, weight / sum_of_weights) for chunk_id, weight in covered.items()}
-
-
-def _holders(db: sqlite3.Connection, term: analyze.Term, among: dict[int, float]) -> list[int]:
-    ids = list(among)
-    found: list[int] = []
-    for start in range(0, len(ids), _BATCH):
-        batch = ids[start : start + _BATCH]
-        marks = ",".join("?" * len(batch))
-        # The text put into the statement is question marks only.
-        statement = f"SELECT rowid FROM chunk_words WHERE chunk_words MATCH ? AND rowid IN ({marks})"  # noqa: S608
-        found += [row[0] for row in db.execute(statement, (term.expression, *batch))]
-    return found

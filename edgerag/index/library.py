@@ -19,7 +19,19 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
 from edgerag.errors import LibraryMissing, UsageError
-from edgerag.index import analyze, catalogue, documents, filters, health, keywords, kv_keys, nearest, scan, twins
+from edgerag.index import (
+    analyze,
+    catalogue,
+    documents,
+    evidence,
+    filters,
+    health,
+    keywords,
+    kv_keys,
+    nearest,
+    scan,
+    twins,
+)
 from edgerag.index import chunks as chunk_rows
 from edgerag.index import left_out as left_out_rows
 from edgerag.index import tags as document_tags
@@ -63,6 +75,7 @@ from edgerag.types import (
     ParsedDocument,
     SegmentBlocks,
     StoredChunk,
+    WordEvidence,
 )
 
 if TYPE_CHECKING:
@@ -155,6 +168,7 @@ class Library:
         self._kv_news = kv_news
         self.residency = residency
         self._segments = self._segment_set()
+        self._counted: tuple[tuple[object, ...], TermCounts] | None = None
         self._mean: tuple[tuple[int, int], tuple[Vectors, int]] | None = None  # as of a generation
         with translated(folder):
             self._way = RightOfWay(folder) if lock is not None else None
@@ -543,15 +557,29 @@ class Library:
             return keywords.search(db, query, limit=limit, where=where, rules=rules)
 
     def search_vectors(
-        self, vector: Vectors, *, limit: int, ef_search: int, where: Filter | None = None
+        self,
+        vector: Vectors,
+        *,
+        limit: int,
+        ef_search: int,
+        where: Filter | None = None,
+        out_of_time: CancelCheck | None = None,
     ) -> list[LegHit]:
         """The nearest chunks by cosine among the documents of ``where``, sealed or not; equal scores by id.
 
         Raises UsageError for a vector that is not (dim,), finite and of unit length, LibraryDamaged naming
-        file and block.
+        file and block, TooLate once ``out_of_time()``.
         """
         (query,) = checked_vectors(vector.reshape(1, -1), rows=1, identity=self._identity)
-        return nearest.search(self._store, self._segments, query, limit=limit, ef_search=ef_search, where=where)
+        return nearest.search(
+            self._store,
+            self._segments,
+            query,
+            limit=limit,
+            ef_search=ef_search,
+            where=where,
+            out_of_time=out_of_time or _never,
+        )
 
     def mean_vector(self) -> tuple[Vectors, int]:
         """((dim,) the mean of vectors that lie evenly through the library, how many they were): its product with a
@@ -568,7 +596,16 @@ class Library:
     def term_counts(self, query: str, *, rules: Sequence[Rules] | None = None) -> TermCounts:
         """What BM25 counts here for the query."""
         with self._store.reading() as db:
-            return keywords.term_counts(db, query, rules)
+            return self._counts(db, query, rules)
+
+    def _counts(self, db: sqlite3.Connection, query: str, rules: Sequence[Rules] | None) -> TermCounts:
+        """Those of the last query are kept: planning and ranking ask for the same, and common words take a while."""
+        rules = keywords.rules_of_library(db) if rules is None else tuple(rules)
+        (version,) = db.execute("PRAGMA data_version").fetchone()  # changes with what others write, the other with ours
+        key = (query, rules, int(version), db.total_changes)
+        if self._counted is None or self._counted[0] != key:
+            self._counted = (key, keywords.term_counts(db, query, rules))
+        return self._counted[1]
 
     def keyword_scores(
         self,
@@ -584,18 +621,18 @@ class Library:
         with self._store.reading() as db:
             return keywords.scores(db, query, chunk_ids, own=own, together=together, rules=rules)
 
-    def keyword_coverage(
+    def word_evidence(
         self,
         query: str,
         chunk_ids: Sequence[int],
         *,
         counts: TermCounts | None = None,
         rules: Sequence[Rules] | None = None,
-    ) -> dict[int, float]:
-        """For each chunk the share (0..1) of the query's content terms that stand in it, by rarity, which is that of
-        ``counts`` where they are given."""
+    ) -> WordEvidence:
+        """The words of a query and of chunks as the index compares them, weighed by ``counts``; None for its own."""
         with self._store.reading() as db:
-            return keywords.coverage(db, query, chunk_ids, counts=counts, rules=rules)
+            counts = counts or self._counts(db, query, rules)
+            return evidence.evidence(db, query, chunk_ids, counts=counts, rules=rules)
 
     def query_terms(self, query: str) -> tuple[str, ...]:
         """Content words of a query as the keyword index sees them (stop words only if nothing else is left)."""
@@ -606,6 +643,7 @@ class Library:
     ) -> dict[str, float]:
         """Content words of a query with their idf in the library, in order; 0.0 for one that stands nowhere."""
         with self._store.reading() as db:
+            counts = counts or self._counts(db, query, rules)
             return keywords.weights(db, query, counts=counts, rules=rules)
 
     def scan_keywords(self, pieces: Sequence[str], *, document_limit: int, where: Filter | None = None) -> KeywordScan:

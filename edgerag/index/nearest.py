@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from edgerag.errors import UsageError
+from edgerag.errors import TooLate, UsageError
 from edgerag.index import catalogue
 from edgerag.index.chunks import sample_ids
 from edgerag.index.hnsw.reference import fixed_products
@@ -15,7 +15,7 @@ from edgerag.index.hnsw.search import widened
 from edgerag.index.segments import Flags, SegmentSet, refuse_cut
 from edgerag.index.store import Store
 from edgerag.index.vectors import places_of, read_places
-from edgerag.types import EmbedderIdentity, Filter, LegHit, VectorType
+from edgerag.types import CancelCheck, EmbedderIdentity, Filter, LegHit, VectorType
 
 if TYPE_CHECKING:
     from edgerag.types import Vectors
@@ -49,11 +49,19 @@ def storable_vectors(vectors: Vectors, *, rows: int, identity: EmbedderIdentity,
 
 
 def search(
-    store: Store, segments: SegmentSet, query: Vectors, *, limit: int, ef_search: int, where: Filter | None
+    store: Store,
+    segments: SegmentSet,
+    query: Vectors,
+    *,
+    limit: int,
+    ef_search: int,
+    where: Filter | None,
+    out_of_time: CancelCheck,
 ) -> list[LegHit]:
     """The ``limit`` nearest chunks among the documents of ``where``, best first; equal scores by id.
 
-    ``query`` is (dim,), of unit length. Raises LibraryDamaged naming file and block.
+    ``query`` is (dim,), of unit length. Raises LibraryDamaged naming file and block, TooLate once ``out_of_time()``,
+    which is asked before each segment.
     """
     if limit < 1:
         return []
@@ -64,6 +72,8 @@ def search(
 
     opened, (hits, excluded) = segments.view(store, read)
     for number, each in enumerate(opened):
+        if out_of_time():
+            raise TooLate
         refuse_cut(each.segment)
         flags = each.dead if excluded is None else excluded[number]
         ef = widened(ef_search, each.segment.row_count)

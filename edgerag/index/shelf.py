@@ -17,19 +17,25 @@ from heapq import merge
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
+
 from edgerag.errors import LibraryDamaged, LibraryError, LibraryMissing, UsageError
 from edgerag.index.keywords import TermCounts
 from edgerag.index.library import Library
 from edgerag.index.word_rules import Rules
 from edgerag.types import (
     OWN_ID_BITS,
+    AskedTerm,
+    CancelCheck,
     EmbedderIdentity,
     Filter,
     KeywordScan,
     LegHit,
     ParsedDocument,
+    PassageWords,
     PieceCount,
     StoredChunk,
+    WordEvidence,
     own_id,
 )
 
@@ -208,32 +214,24 @@ class Shelf:
         return merged(legs, limit=limit)
 
     def search_vectors(
-        self, vector: Vectors, *, limit: int, ef_search: int, where: Filter | None = None
+        self,
+        vector: Vectors,
+        *,
+        limit: int,
+        ef_search: int,
+        where: Filter | None = None,
+        out_of_time: CancelCheck | None = None,
     ) -> list[LegHit]:
         """The nearest chunks by cosine of the libraries that were made with the embedder in use; equal scores by id."""
 
         def search(library: Library) -> list[LegHit]:
             if not self._is_embedded_alike(library):
                 return []
-            return library.search_vectors(vector, limit=limit, ef_search=ef_search, where=where)
+            return library.search_vectors(
+                vector, limit=limit, ef_search=ef_search, where=where, out_of_time=out_of_time
+            )
 
         return merged((place.hits(hits) for place, hits in self._each(search)), limit=limit)
-
-    def keyword_coverage(self, query: str, chunk_ids: Sequence[int]) -> dict[int, float]:
-        """As of a library, each term weighted by its rarity in all of them."""
-        together = TermCounts.together(self._counts(query).values())
-        covered = dict.fromkeys(chunk_ids, 0.0)
-        for place in self._open():
-            ask = partial(
-                Library.keyword_coverage,
-                query=query,
-                chunk_ids=place.own(chunk_ids),
-                counts=together,
-                rules=self._rules,
-            )
-            for _, shares in self._each(ask, [place]):
-                covered.update((place.shelved(chunk_id), share) for chunk_id, share in shares.items())
-        return covered
 
     def term_weights(self, query: str) -> dict[str, float]:
         """As of a library, with the idf in all of them together."""
@@ -279,6 +277,38 @@ class Shelf:
             for _, vectors in self._each(partial(Library.vectors_of, chunk_ids=place.own(chunk_ids)), [place]):
                 found.update((place.shelved(chunk_id), vector) for chunk_id, vector in vectors.items())
         return found
+
+    def mean_vector(self) -> tuple[Vectors, int]:
+        """As of a library: of those made with the embedder in use, each by its number of vectors."""
+        means = [
+            (mean, count)
+            for place in self._open()
+            if place.library is not None and self._is_embedded_alike(place.library)
+            for _, (mean, count) in self._each(Library.mean_vector, [place])
+        ]
+        total = sum(count for _, count in means)
+        together = np.zeros(self.identity.dimension, dtype="<f4")
+        for mean, count in means:
+            together += mean * np.float32(count / max(1, total))
+        return together, total
+
+    def word_evidence(self, query: str, chunk_ids: Sequence[int]) -> WordEvidence:
+        """As of a library, weighed by the rarity of words in all of them."""
+        together = TermCounts.together(self._counts(query).values())
+        terms: dict[AskedTerm, None] = {}
+        passages: dict[int, PassageWords] = {}
+        for place in self._open():
+            look = partial(
+                Library.word_evidence,
+                query=query,
+                chunk_ids=place.own(chunk_ids),
+                counts=together,
+                rules=self._rules,
+            )
+            for _, found in self._each(look, [place]):
+                terms.update(dict.fromkeys(found.terms))
+                passages.update((place.shelved(chunk_id), words) for chunk_id, words in found.passages.items())
+        return WordEvidence(tuple(terms), passages, mean_words=together.words / max(1, together.chunks))
 
     def is_current(self) -> bool:
         """Whether each library is still made with the embedder that it was opened with."""

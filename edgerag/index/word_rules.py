@@ -54,6 +54,7 @@ _SCRIPTS = {
     "russian": re.compile(f"[{_CYRILLIC}]"),
     "serbian": re.compile(f"[{_CYRILLIC}a-z\u00aa-\u024f]"),
 }
+_ALL_MARKS = "".join(_MARKS.values())
 _WORDS_REMEMBERED = 20_000  # of all languages together, with their stems: some 4 MB
 
 # Letters kept of a word. hit@1 on XQuAD with and without: de .91/.88, ru .90/.80, el .91/.85, tr .88/.82,
@@ -120,6 +121,15 @@ def asked(words: str, rules: Rules, *, plainly: bool) -> tuple[str, ...]:
         if plainly and rules.way == _TONES and len(said) == 1 and _is_of(words, rules.way):
             forms.append(_TYPED_PLAIN + words)
     return tuple(filter(None, forms))
+
+
+def compared(word: str) -> str:
+    """An indexed word without what tells languages apart, and as FTS5's tokenizer leaves it; "" for one that stands
+    beside the word that was written, for queries typed without accents."""
+    if word[:1] == _TYPED_PLAIN:
+        return ""
+    word = word.rstrip(_ALL_MARKS)
+    return _STEMMERS["porter"].stemWord(word) if word.isascii() else word
 
 
 @lru_cache(maxsize=_WORDS_REMEMBERED)

@@ -19,10 +19,11 @@ import numpy as np
 
 from edgerag.config import ChunkSettings
 from edgerag.errors import Cancelled
-from edgerag.index import analyze, stopwords
+from edgerag.index import analyze, stopwords, word_rules
 from edgerag.index import chunks as chunk_rows
-from edgerag.ingest import blocks, split
+from edgerag.ingest import blocks, language, split
 from edgerag.ingest import chunk as chunking
+from edgerag.ingest.language import language_of
 from edgerag.machine.disk import storage_error
 from edgerag.measure.eval.sets import QuestionSet, Text
 from edgerag.types import CancelCheck, Chunk, Embedder, EmbedderIdentity, IngestProgress, ParsedDocument
@@ -38,7 +39,7 @@ _MEDIA_TYPE = "text/plain"
 _MADE = "made.json"
 # What decides where passages begin and end, and what the keyword index knows of them. When it changes the documents are
 # stored again; a passage that comes out the same keeps its vector.
-_STORING: tuple[ModuleType, ...] = (chunking, blocks, split, analyze, stopwords, chunk_rows)
+_STORING: tuple[ModuleType, ...] = (chunking, blocks, split, language, analyze, word_rules, stopwords, chunk_rows)
 
 
 def corpus_folder(
@@ -116,6 +117,7 @@ def path_of(document: str) -> str:
 
 def _put(library: Library, text: Text, *, passages: Passages, chunks: ChunkSettings, model: Embedder) -> None:
     parsed = ParsedDocument(text=text.text, title=text.title, media_type=_MEDIA_TYPE)
+    parsed = dataclasses.replace(parsed, language=language_of(parsed))
     if passages == "whole":
         made = [_whole(text)]
     else:

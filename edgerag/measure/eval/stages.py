@@ -30,7 +30,6 @@ from edgerag.types import (
     InstantAnswer,
     Plan,
     PlanMade,
-    Scores,
     Source,
     StoredChunk,
 )
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from edgerag.types import Vectors
 
 LEGS = ("keyword", "vector")
+SCORES = ("fused", "reranked")  # those of Scores that put all hits in an order
 HITS, SOURCES = "hits", "sources"
 # Not a stage of the flow: from the question until it is known what is shown.
 TO_SOURCES = "to_sources"
@@ -111,7 +111,7 @@ def _legs(
     plan: Plan, library: Library, embedder: Callable[[], Embedder], cancelled: CancelCheck
 ) -> dict[str, list[StoredChunk]]:
     """Each leg in full, whatever weight the plan gives it."""
-    both = dataclasses.replace(plan, keyword_weight=1.0, vector_weight=1.0)
+    both = dataclasses.replace(plan, keyword_weight=1.0, vector_weight=1.0, words_first=False)
     found = retrieve(both, library=library, embedder=embedder, stopwatch=Stopwatch(), cancelled=cancelled)
     legs = {"keyword": found.keyword, "vector": found.vector}
     chunks = {c.id: c for c in library.chunks(list({hit.chunk_id for leg in legs.values() for hit in leg}))}
@@ -119,13 +119,9 @@ def _legs(
 
 
 def _by_score(hits: Sequence[Hit]) -> dict[str, list[StoredChunk]]:
-    """The order that each score gives the hits, but for those of the legs, which are judged in full. Among equal
-    scores, and where a hit has none, the order of the flow holds."""
-    return {
-        name: [hit.chunk for hit in sorted(hits, key=partial(_descending, name))]
-        for name in [field.name for field in dataclasses.fields(Scores)]
-        if name not in LEGS and not name.endswith("_rank")
-    }
+    """The order that each score gives the hits. Among equal scores, and where a hit has none, the order of the flow
+    holds."""
+    return {name: [hit.chunk for hit in sorted(hits, key=partial(_descending, name))] for name in SCORES}
 
 
 def _descending(name: str, hit: Hit) -> float:

@@ -125,6 +125,7 @@ def test_every_stage_is_timed(library: Library) -> None:
         "embed",
         "vector",
         "fuse",
+        "rerank",
         "select",
         "instant",
         "model_load",

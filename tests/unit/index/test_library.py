@@ -195,7 +195,7 @@ def test_odd_requests_get_right_answers(opened: Any, material: Any) -> None:
     query = material.vector("q")
     assert library.search_vectors(query, limit=5, ef_search=10) == []
     assert library.search_keywords("anything", limit=5) == []
-    assert library.keyword_coverage("anything", []) == {}
+    assert not library.word_evidence("anything", []).passages
     material.put(library, "/docs/a", PARAGRAPHS)
     material.embed_pending(library)
     library.seal()

@@ -17,7 +17,7 @@ from edgerag.errors import LibraryDamaged, LibraryError, LibraryMissing, UsageEr
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.library import Library, open_library
 from edgerag.index.shelf import Shelf, merged
-from edgerag.types import EmbedderIdentity, Filter, LegHit, own_id
+from edgerag.types import EmbedderIdentity, Filter, LegHit, WordEvidence, own_id
 
 ANIMALS = ["The badger sleeps by day.", "A heron waits for fish in the water.", "Foxes hunt at night."]
 PUMPS = ["The pump moves water.", "The pump needs oil.", "The pump is loud at night.", "A heron sat on the pump."]
@@ -82,16 +82,17 @@ def test_words_are_as_rare_as_in_one_library(animals_and_pumps: Libraries, query
     wanted = both.search_keywords(query, limit=EVERYTHING)
     scored = {text: hit.score for text, hit in zip(texts(shelf, found), found, strict=True)}
     assert scored == pytest.approx({text: hit.score for text, hit in zip(texts(both, wanted), wanted, strict=True)})
-    covered = dict(zip(texts(shelf, found), _shares(shelf, query, found), strict=True))
-    assert covered == pytest.approx(dict(zip(texts(both, wanted), _shares(both, query, wanted), strict=True)))
+    one, other = _evidence(shelf, query, found), _evidence(both, query, wanted)
+    assert one.mean_words == pytest.approx(other.mean_words)
+    assert {t.forms: t.idf for t in one.terms} == pytest.approx({t.forms: t.idf for t in other.terms})
+    words = {text: one.passages[hit.chunk_id] for text, hit in zip(texts(shelf, found), found, strict=True)}
+    assert words == {text: other.passages[hit.chunk_id] for text, hit in zip(texts(both, wanted), wanted, strict=True)}
     if wanted:
         assert texts(shelf, found)[0] == texts(both, wanted)[0]
 
 
-def _shares(library: Library | Shelf, query: str, hits: Sequence[LegHit]) -> list[float]:
-    ids = [hit.chunk_id for hit in hits]
-    shares = library.keyword_coverage(query, ids)
-    return [shares[chunk_id] for chunk_id in ids]
+def _evidence(library: Library | Shelf, query: str, hits: Sequence[LegHit]) -> WordEvidence:
+    return library.word_evidence(query, [hit.chunk_id for hit in hits])
 
 
 def test_the_nearest_are_the_nearest_of_all(animals_and_pumps: Libraries, material: Any) -> None:
