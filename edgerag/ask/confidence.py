@@ -8,7 +8,7 @@ from edgerag.types import LegHit
 
 # How far the second best hit must be below the best, as a share. Calibrated by bench/early_exit.py so that nDCG@10 of
 # queries that are words alone loses 0.2 points at most.
-LEAST_LEAD = 0.25
+LEAST_LEAD = 0.35
 
 
 def is_confident(hits: Sequence[LegHit], *, term_count: int) -> bool:
