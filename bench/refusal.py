@@ -49,12 +49,11 @@ class Case:
 
     def found(self) -> bool:
         """What the program decides."""
-        return relevance.anything_relevant(
-            [
-                relevance.chunk_probability(nearness=nearness, covered=covered, together=together, script=self.script)
-                for nearness, covered, together in self.hits
-            ]
+        probabilities = (
+            relevance.chunk_probability(nearness=nearness, covered=covered, together=together, script=self.script)
+            for nearness, covered, together in self.hits
         )
+        return max(probabilities, default=0.0) >= RetrievalSettings().found_probability
 
 
 def main() -> None:

@@ -134,6 +134,9 @@ class RetrievalSettings:
     candidate_count: int = _between(1, 1000, 40)
     ef_search: int = _between(1, 4096, 80)
     rrf_k: int = _between(1, 1000, 60)
+    # From here on a passage is taken to be about the question. Below even odds: one shown in vain costs a glance, a
+    # refusal hides what is there (docs/decisions/042).
+    found_probability: float = _between(0, 1, 0.3)
     # How long the vector leg may take once its model is there, the question's embedding included; 0: any time.
     vector_deadline_ms: int = _between(0, 60_000, 80)
 

@@ -439,6 +439,8 @@ class Answer:
     messages: tuple[Message, ...] = ()  # the conversation as the model has it: what a Turn goes on from
     prefill: Prefill | None = None
     plan: Plan | None = None  # None of an answer that was cancelled before there was one
+    probability: float | None = None  # that there is anything about the question; None where that was not judged
+    nearest: tuple[Hit, ...] = ()  # where nothing was found: what is nearest to it, and answers nothing
 
 
 @dataclass(frozen=True, slots=True)

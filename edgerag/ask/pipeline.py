@@ -30,7 +30,7 @@ from edgerag.ask.instant import instant_sentences, instant_text
 from edgerag.ask.plan import VECTOR_WEIGHT, make_plan, read_question
 from edgerag.ask.prompt import Assembled, assemble
 from edgerag.ask.rank import Ranked, rank
-from edgerag.ask.relevance import anything_relevant, chunk_probability
+from edgerag.ask.relevance import chunk_probability
 from edgerag.ask.repetition import is_looping
 from edgerag.ask.select import select, to_sources
 from edgerag.ask.thoughts import ThoughtFilter
@@ -50,6 +50,7 @@ from edgerag.types import (
     Filter,
     Generated,
     Generator,
+    Hit,
     HitsFound,
     InstantAnswer,
     InstantSentence,
@@ -78,6 +79,7 @@ NOT_FOUND = "This is not in these documents."
 UNCONFIRMED = "No source confirms this answer; read the passages themselves."
 
 _JUDGED_HITS = 10  # hits looked at for whether they are relevant; sources come from the first of them
+_NEAREST = 3  # hits named where nothing was found
 # Sentences in a row that only repeat earlier ones: two can be meant, the third is a loop.
 _REPEATS_OF_A_LOOP = 3
 
@@ -192,6 +194,8 @@ class _Asking:
         self._sources: tuple[Source, ...] = ()
         self._cited: frozenset[int] = frozenset()
         self._pending_count = 0
+        self._probability: float | None = None
+        self._nearest: tuple[Hit, ...] = ()
         self._fell_back = False
         self._model = ""
         self._tokens = TokenCounts(prompt=0, answer=0)
@@ -216,6 +220,8 @@ class _Asking:
             thought="".join(self._thought),
             messages=self._messages,
             prefill=self._prefill,
+            probability=self._probability,
+            nearest=self._nearest,
             plan=self._made,
         )
 
@@ -363,9 +369,12 @@ class _Asking:
                 )
                 for hit in judged
             }
-            if anything_relevant(list(probabilities.values())):
+            self._probability = max(probabilities.values(), default=0.0)
+            if self._probability >= self._retrieval.found_probability:
                 selection = select(judged, probabilities=probabilities, source_count=plan.source_count)
                 self._sources = to_sources(selection.hits, question=plan.question)
+            else:
+                self._nearest = judged[:_NEAREST]
         with self._stopwatch.measure("instant"):
             self._instant = instant_sentences(self._sources, question=plan.question, relevance=probabilities)
 

@@ -13,21 +13,17 @@ vain costs a glance, a refusal hides what is there.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 # bias, weight of the nearness, weight of the words covered. The public questions share more words with their passages
 # than a user's do, so a passage half as near as the question itself is found without any word, and one that holds all
 # words however far it is.
 _NEARNESS_AND_WORDS = (-9.3, 18.0, 8.7)
 # bias, weight of the words covered, weight of those that stand together
-_WORDS = (-6.0, 9.7, 6.5)
+_WORDS = (-5.8, 9.7, 6.5)
 # The same for scripts without spaces: their "words" are pairs of characters, of which a passage that
 # answers holds fewer.
-_PAIRS_OF_CHARACTERS = (-8.7, 14.5, 6.2)
+_PAIRS_OF_CHARACTERS = (-7.9, 14.5, 6.2)
 _UNSPACED_SCRIPTS = frozenset({"han", "kana", "thai", "lao", "khmer", "myanmar"})
-
-# Below even odds: a passage shown in vain costs a glance, a refusal hides what is there.
-FOUND_PROBABILITY = 0.3
 
 
 def chunk_probability(*, nearness: float | None, covered: float, together: float, script: str) -> float:
@@ -43,8 +39,3 @@ def chunk_probability(*, nearness: float | None, covered: float, together: float
         bias, covered_weight, together_weight = _PAIRS_OF_CHARACTERS if script in _UNSPACED_SCRIPTS else _WORDS
         logit = bias + covered_weight * covered + together_weight * together
     return 1.0 / (1.0 + math.exp(-logit))
-
-
-def anything_relevant(probabilities: Sequence[float]) -> bool:
-    """Whether the best of the chunks is good enough to answer from."""
-    return max(probabilities, default=0.0) >= FOUND_PROBABILITY

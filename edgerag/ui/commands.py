@@ -120,6 +120,8 @@ def _ask(session: Session, arguments: argparse.Namespace) -> int:
         printer.finish()
         if answer.sources:
             output.write(output.sources_text(answer.sources))
+        if answer.nearest:
+            output.write(output.nearest_text(answer.nearest))
     for note in answer.notes:
         report.say(f"note: {note}")
     report.unsupported_sentences(answer)

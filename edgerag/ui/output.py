@@ -82,6 +82,8 @@ def answer_record(answer: Answer) -> Mapping[str, Any]:
         ],
         "thought": answer.thought,
         "plan": None if answer.plan is None else plan_record(answer.plan),
+        "probability": None if answer.probability is None else round(answer.probability, 4),
+        "nearest": [hit_record(hit) for hit in answer.nearest],
     }
 
 
@@ -177,6 +179,11 @@ def sources_text(sources: Sequence[Source]) -> str:
         lines += [textwrap.indent(also, "      ") for also in _also_in(source.hit)]
         lines.append(textwrap.indent(f'"{one_line(source.quote, _QUOTE_WIDTH)}"', "      "))
     return "\n".join(lines) + "\n"
+
+
+def nearest_text(hits: Sequence[Hit]) -> str:
+    """What is nearest to a question of which nothing was found: to look at, not sources."""
+    return "\nNearest to it, and no answer:\n" + hits_text(hits)
 
 
 def hits_text(hits: Sequence[Hit]) -> str:

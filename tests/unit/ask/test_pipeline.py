@@ -138,6 +138,22 @@ def test_every_stage_is_timed(library: Library) -> None:
     assert stages[-1] == "total"
 
 
+def test_where_nothing_is_found_the_nearest_are_named_and_are_no_sources(library: Library) -> None:
+    answer = answer_of(events_of("How is a sonata for bassoon composed?", library))
+    assert answer.text == NOT_FOUND and not answer.found and not answer.sources
+    assert answer.probability is not None and answer.probability < RetrievalSettings().found_probability
+    assert 1 <= len(answer.nearest) <= 3
+
+
+def test_how_sure_a_passage_must_be_is_a_setting(library: Library) -> None:
+    found = answer_of(events_of(TORQUE, library))
+    assert found.probability is not None and found.probability > 0.9 and not found.nearest
+    strict = answer_of(events_of(TORQUE, library, retrieval=RetrievalSettings(found_probability=1.0)))
+    assert not strict.found and strict.nearest[0].chunk.path == "/handbook/pump.txt"
+    lax = answer_of(events_of("Bassoon sonata?", library, retrieval=RetrievalSettings(found_probability=0.0)))
+    assert lax.found
+
+
 def test_tokens_are_counted(library: Library) -> None:
     events = events_of(TORQUE, library)
     (prompt,) = [event.prompt for event in events if isinstance(event, PromptReady)]

@@ -9,6 +9,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from edgerag.types import Answer, InstantSentence, Source, Turn
+from edgerag.ui.place import member_name, place
 from edgerag.ui.tui import shown
 from edgerag.ui.tui.facts import timing_figure
 from edgerag.ui.tui.problem import Problem
@@ -171,6 +172,9 @@ def _foot_lines(answer: Answer) -> Content:
             lines.append(Content.styled("The answer was cut: it reached generation.answer_tokens.", "$text-warning"))
     lines += [shown.text(note, "$text-warning") for note in answer.notes]
     lines += _doubts(answer)
+    for hit in answer.nearest:
+        where = f"Nearest, and no answer: {member_name(hit.chunk.path)}, {place(hit.chunk)}: "
+        lines.append(shown.line(where + hit.chunk.chunk.text, _DOUBT_WIDTH, "$foreground 60%"))
     if answer.pending_count:
         lines.append(
             Content.styled(f"{answer.pending_count:,} chunks are not yet searchable by meaning.", "$foreground 60%")
