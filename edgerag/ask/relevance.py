@@ -22,7 +22,7 @@ _NEARNESS_AND_WORDS = (-9.3, 18.0, 8.7)
 _WORDS = (-5.8, 9.7, 6.5)
 # The same for scripts without spaces: their "words" are pairs of characters, of which a passage that
 # answers holds fewer.
-_PAIRS_OF_CHARACTERS = (-7.9, 14.5, 6.2)
+_PAIRS_OF_CHARACTERS = (-8.3, 14.5, 6.2)
 _UNSPACED_SCRIPTS = frozenset({"han", "kana", "thai", "lao", "khmer", "myanmar"})
 
 
