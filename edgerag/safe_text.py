@@ -31,6 +31,14 @@ def json_text(value: Any, *, indent: int | None) -> str:
     return _RAW_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
+def escaped(error: UnicodeError) -> tuple[str, int]:
+    """As an error handler of a codec: what an encoding lacks as escapes of JSON, which stays JSON by it."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[n : n + 2].hex()}" for n in range(0, len(units), 2)), error.end
+
+
 class SafeText:
     """Strips escape sequences and control characters from text that comes in pieces."""
 

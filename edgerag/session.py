@@ -142,7 +142,7 @@ class Session:
                 where=where,
                 cancelled=cancelled,
             )
-            events = self._with_notes(events, library)
+            events = self._with_notes(events, library, where)
             with asking(self._library_folder):  # only until there is something to see: an answer takes long
                 for event in events:
                     yield event
@@ -169,7 +169,7 @@ class Session:
                     limit=limit,
                     where=where,
                 )
-            return replace(result, notes=(*result.notes, *self._notes(library)))
+            return replace(result, notes=(*result.notes, *self._notes(library, where)))
 
     def not_asked(self) -> tuple[str, ...]:
         """Of several libraries: what of them the last question could not be asked, in sentences that name them."""
@@ -583,19 +583,24 @@ class Session:
     def _other_embedder_note(self, library: Library) -> str:
         return self._changeover.note(library) if self._own_models else ""
 
-    def _notes(self, library: Library | Shelf) -> tuple[str, ...]:
-        """What to say beside an answer: what was not asked of several libraries; that another embedder is wanted."""
+    def _notes(self, library: Library | Shelf, where: Filter | None) -> tuple[str, ...]:
+        """What to say beside an answer: what was not asked of several libraries; that another embedder is wanted; that
+        documents were left out because their language was never told."""
+        from edgerag.index.filters import untold_note
         from edgerag.index.shelf import Shelf
 
+        is_by_language = where is not None and where.languages and "unknown" not in where.languages
+        untold = untold_note(library.analysed_before_count()) if is_by_language else ""
         if isinstance(library, Shelf):
-            return library.left_out
-        note = self._other_embedder_note(library)
-        return (note,) if note else ()
+            return (*library.left_out, *filter(None, [untold]))
+        return tuple(filter(None, [self._other_embedder_note(library), untold]))
 
-    def _with_notes(self, events: Iterator[AskEvent], library: Library | Shelf) -> Iterator[AskEvent]:
+    def _with_notes(
+        self, events: Iterator[AskEvent], library: Library | Shelf, where: Filter | None
+    ) -> Iterator[AskEvent]:
         """``events``; the last one also says the notes."""
         for event in events:
-            if isinstance(event, AnswerDone) and (notes := self._notes(library)):
+            if isinstance(event, AnswerDone) and (notes := self._notes(library, where)):
                 yield replace(event, answer=replace(event.answer, notes=(*event.answer.notes, *notes)))
             else:
                 yield event

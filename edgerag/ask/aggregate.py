@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import PurePath
 from typing import Literal
 
-from edgerag.ask.collection_words import UNSPACED, WORDINGS, Wording
+from edgerag.ask.collection_words import JOINTS, UNSPACED, WORDINGS, Wording
 from edgerag.ask.cues import languages_of, lead_of, pronouns_of
 from edgerag.ask.pieces import names_in, pieces
 from edgerag.ask.select import to_sources
@@ -42,6 +42,8 @@ class CollectionQuestion:
     of_documents: bool = True
     # It says "mention it": what, only the conversation tells.
     leans: bool = False
+    # Words of it, such as "or" and "not", that a count of documents with all of the pieces does not follow.
+    unfollowed: tuple[str, ...] = ()
 
 
 def collection_question(question: str) -> CollectionQuestion | None:
@@ -50,16 +52,24 @@ def collection_question(question: str) -> CollectionQuestion | None:
     lead = lead_of(asked, languages_of(asked))
     if lead is not None:
         asked = asked[lead.end() :].lstrip(" ,")
-    for wording in map(_compiled, WORDINGS):
-        found = wording.read(asked)
+    for language in WORDINGS:
+        found = _compiled(language).read(asked)
         if found is not None:
-            return found
+            return replace(found, unfollowed=_joints(asked, language)) if found.pieces else found
     for wants, pattern in _unspaced():
         match = pattern.search(asked)
         if match is not None:
             what = " ".join(filter(None, match.groupdict().values()))
             return CollectionQuestion(wants, _content(what, question=asked))
     return None
+
+
+def unfollowed_note(collection: CollectionQuestion) -> str:
+    """What was not counted as it was asked; "" when all was."""
+    if not collection.unfollowed:
+        return ""
+    words = " and ".join(f"“{word}”" for word in collection.unfollowed)
+    return f"A count does not follow {words}: counted are documents with all of the words. Ask for each alone."
 
 
 def scanned_pieces(collection: CollectionQuestion, added: Sequence[str]) -> tuple[str, ...]:
@@ -179,6 +189,14 @@ _THE_WORD = re.compile(
 
 def _content(text: str, *, question: str) -> tuple[str, ...]:
     return pieces(_THE_WORD.sub("", text.strip()), asked=question)
+
+
+_QUOTED = re.compile('"[^"]*"|“[^”]*”|„[^“”]*[“”]|«[^»]*»')
+
+
+def _joints(question: str, language: str) -> tuple[str, ...]:
+    found = re.findall(rf"(?<!\w)(?:{JOINTS[language]})(?!\w)", _QUOTED.sub(" ", question), re.IGNORECASE)
+    return tuple(dict.fromkeys(word.casefold() for word in found))
 
 
 @cache

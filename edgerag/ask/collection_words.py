@@ -181,3 +181,17 @@ UNSPACED: tuple[tuple[Literal["count", "list"], str], ...] = (
     ),
     ("list", r"(?:すべての|全ての|全部の)(?P<what>.*?)を(?:列挙|挙げ|リスト|一覧|示し|教え)"),
 )
+
+# Words that say "or" and "not", which a count of all words does not follow.
+JOINTS: Mapping[str, str] = {
+    "en": "or|not|without|except",
+    "de": "oder|nicht|ohne|außer",
+    "fr": "ou|pas|sans|sauf",
+    "es": "o|no|sin|salvo|excepto",
+    "it": "o|oppure|non|senza|tranne",
+    "pt": "ou|não|sem|exceto",
+    "nl": "of|niet|zonder|behalve",
+    "pl": "lub|albo|nie|bez|oprócz",
+    "ru": "или|не|без|кроме",
+    "tr": "veya|ya da|değil|hariç",
+}

@@ -21,6 +21,7 @@ from edgerag.ask.aggregate import (
     scan_sources,
     scan_text,
     scanned_pieces,
+    unfollowed_note,
 )
 from edgerag.ask.captions import CaptionStop
 from edgerag.ask.check import check_answer
@@ -335,6 +336,7 @@ class _Asking:
                 return False
             chunks = {chunk.id: chunk for chunk in self._library.chunks([match.chunk_id for match in scan.documents])}
             self._sources = scan_sources(scan, chunks, question=" ".join(pieces))
+        self._notes.extend(filter(None, [unfollowed_note(collection)]))
         self.stop_reason = "counted"
         self._cited = frozenset(source.number for source in self._sources)
         yield HitsFound(tuple(source.hit for source in self._sources))

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from edgerag.errors import UsageError
 from edgerag.file_types import is_extension, media_types_of, normal_type, types_of
-from edgerag.index.documents import known_languages
+from edgerag.index.documents import analysed_before_count, known_languages
 from edgerag.index.store import damaged_row, sql_text
 from edgerag.index.tags import known_tags, normal_tag
 from edgerag.types import MEMBER_MARK, Filter
@@ -141,11 +141,23 @@ def _checked_languages(db: sqlite3.Connection, codes: Sequence[str]) -> tuple[st
     known = known_languages(db)
     for language in languages:
         if language not in known:
+            untold = untold_note(analysed_before_count(db))
             raise UsageError(
                 f"No document in the library is in the language {language!r}.",
-                remedy=f"Languages of its documents: {', '.join(known)}. They are ISO codes, such as en, de, zh.",
+                remedy=f"Languages of its documents: {', '.join(known)}. They are ISO codes, such as en, de, zh."
+                + (untold and f" {untold}"),
             )
     return languages
+
+
+def untold_note(count: int) -> str:
+    """Of documents of an older version of this program, which told no languages; "" when there are none."""
+    if not count:
+        return ""
+    what = "1 document was" if count == 1 else f"{count:,} documents were"
+    return (
+        f"{what} read by an older version, which told no languages: the next `edgerag ingest` of anything tells them."
+    )
 
 
 def _no_such_type(db: sqlite3.Connection, name: str) -> UsageError:

@@ -86,6 +86,9 @@ _STEPS = (_STEP_1,)
 _BATCH = 10_000  # chunks noted in one transaction
 # Of the library's database a row is rewritten when the change is made, and stands in its journal until that is folded.
 _JOURNAL_BYTES = 600
+# Of the new database: SQLite folds its journal when it has 1,000 pages of 4 KiB, and a row of chunks has its key twice.
+_NEW_JOURNAL_BYTES = 4_500_000
+_NEW_ROW_BYTES = 200
 
 
 class Reembedding:
@@ -308,7 +311,10 @@ def needed_bytes(rows: int, *, dimension: int, settings: SealSettings) -> int:
     segment_row = vector + 24 + (dimension // 2 + dimension // 8 + 4 * settings.m + 60 if has_graph else 0)
     # The gathered vectors, and hnswlib's file with its own copy of them.
     building_row = 4 * dimension + (4 * dimension + 8 * settings.m + 30 if has_graph else 0)
-    return rows * (2 * segment_row + building_row + _JOURNAL_BYTES)
+    # Whole vectors wait in the new database until they are sealed; its pages are half empty at worst.
+    waiting = min(rows, settings.unsealed_rows) * 2 * 4 * dimension
+    new_database = rows * _NEW_ROW_BYTES + waiting + _NEW_JOURNAL_BYTES
+    return rows * (2 * segment_row + building_row + _JOURNAL_BYTES) + new_database
 
 
 def begun_count(folder: Path, identity: EmbedderIdentity) -> int:

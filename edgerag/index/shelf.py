@@ -151,6 +151,9 @@ class Shelf:
 
         return sum(count for _, count in self._each(pending))
 
+    def analysed_before_count(self) -> int:
+        return sum(count for _, count in self._each(Library.analysed_before_count))
+
     def check_filter(self, where: Filter) -> Filter:
         """``where`` as the searches take it; libraries in which nothing matches give no hits.
 

@@ -88,7 +88,8 @@ class Store:
                 raise self._unfinished()
             if version < len(steps):
                 raise LibraryOutdated(
-                    f"{self.path} has the older version {version}.", remedy="Run edgerag ingest once to bring it up."
+                    f"{self.path} has the older version {version}.",
+                    remedy="Run edgerag ingest once to bring it up; where it cannot be written, copy it first.",
                 )
         except BaseException:
             connection.close()

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from edgerag.errors import UsageError
 from edgerag.ingest.ignore import NOT_INCLUDED, Scope, Selection, scope_of
+from edgerag.ingest.parse.dates import file_time_ns
 
 _KINDS = (
     (stat.S_ISFIFO, "It is a named pipe."),
@@ -174,7 +175,7 @@ def discover(
             for place, reason in scope.troubles.items():
                 found.refuse(place, reason, trouble=True)
         elif stat.S_ISREG(status.st_mode):
-            found.files.setdefault(root, Candidate(root, root, status.st_size, status.st_mtime_ns))
+            found.files.setdefault(root, Candidate(root, root, status.st_size, file_time_ns(status)))
         else:
             found.refuse(root, _kind(status.st_mode))
     _follow_links(found, everything=changed is None)
@@ -226,7 +227,7 @@ def _look(place: str, scope: Scope, found: _Found) -> None:
     elif stat.S_ISLNK(status.st_mode):
         found.links.append((path, scope))
     elif stat.S_ISREG(status.st_mode):
-        found.files.setdefault(path, Candidate(path, root, status.st_size, status.st_mtime_ns))
+        found.files.setdefault(path, Candidate(path, root, status.st_size, file_time_ns(status)))
     else:
         found.refuse(path, _kind(status.st_mode))
 
@@ -274,7 +275,7 @@ def _walk(start: str, above: Scope | None, scope: Scope, found: _Found) -> None:
                 if (status.st_dev, status.st_ino) != found.own_identity:
                     folders.append((path, scope))
             elif stat.S_ISREG(status.st_mode):
-                found.files.setdefault(path, Candidate(path, root, status.st_size, status.st_mtime_ns))
+                found.files.setdefault(path, Candidate(path, root, status.st_size, file_time_ns(status)))
             else:
                 found.refuse(path, _kind(status.st_mode))
 
@@ -304,7 +305,7 @@ def _follow_links(found: _Found, *, everything: bool) -> None:
         elif stat.S_ISREG(status.st_mode):
             taken.add(target)
             if everything or not _is_candidate(scope.named + target[len(real_root) :], scope, found):
-                found.files.setdefault(path, Candidate(path, scope.named, status.st_size, status.st_mtime_ns))
+                found.files.setdefault(path, Candidate(path, scope.named, status.st_size, file_time_ns(status)))
         # A folder inside the root is walked where it stands.
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from edgerag.ingest.discover import Candidate, Discovery
 from edgerag.ingest.member_paths import outer_path
-from edgerag.types import Document
+from edgerag.types import MEMBER_MARK, Document
 
 if TYPE_CHECKING:
     from edgerag.index.library import Library
@@ -37,6 +37,12 @@ class Known:
         for path in (*self.documents, *self.failures):
             if outer := self.outer(path):
                 self._members[outer].append(path)
+        self._failed_in: dict[str, list[str]] = defaultdict(list)  # by each file around them
+        for path in self.failures:
+            end = path.find(MEMBER_MARK)
+            while end >= 0:
+                self._failed_in[path[:end]].append(path)
+                end = path.find(MEMBER_MARK, end + 1)
 
     def outer(self, path: str) -> str:
         """The file on the disk that a member lies in; "" for what is a file itself."""
@@ -54,6 +60,14 @@ class Known:
 
     def is_container(self, path: str) -> bool:
         return path in self.containers or path in self._members
+
+    def may_hold_more(self, path: str, *, moved_from: str = "") -> bool:
+        """Whether files in that one, whose content is as it was, have to be looked at all the same: it was not read to
+        its end, or what failed in it may be read now, or has to be told of under its new path."""
+        before = moved_from or path
+        failed = self._failed_in.get(before, ())
+        unread = before in self._members and before not in self.containers
+        return unread or (bool(failed) if moved_from else any(map(self.is_to_try, failed)))
 
     def is_unchanged(self, candidate: Candidate) -> bool:
         """Whether size and time say that all in it is known; an archive counts when it was read to its end."""

@@ -324,7 +324,8 @@ class _Run:
         elif failure is not None and stat == failure[:2] and path != candidate.root and not known.is_to_try(path):
             yield self._report(path, "failed", failure[2])
         else:
-            to_read.append(ToRead(candidate, self._comparable_sha256(path)))
+            again = refused and path == candidate.root
+            to_read.append(ToRead(candidate, "" if again else self._comparable_sha256(path)))
             return
         now = time.monotonic()
         if now - self._told_at >= _PROGRESS_EVERY_S:
@@ -342,9 +343,10 @@ class _Run:
         document = self._known.documents.get(path)
         if document is None:
             return ""
-        old = self._moved.get(path)
+        old = self._moved.get(path, "")
         # The title may be the old name: it is part of what is embedded.
-        return "" if old is not None and PurePath(old).name != PurePath(path).name else document.content_sha256
+        is_renamed = old and PurePath(old).name != PurePath(path).name
+        return "" if is_renamed or self._known.may_hold_more(path, moved_from=old) else document.content_sha256
 
     # ------------------------------------------------------------ reading and embedding
 
@@ -400,6 +402,9 @@ class _Run:
                 chunk_count, to_embed = self._put(candidate, path, read, reply.state, started=started)
                 seconds = time.monotonic() - started
                 report = self._report(path, "ingested", _holding(reply), read, chunk_count, seconds=seconds)
+                # Texts that stand in other documents bring their vectors without being embedded.
+                if to_embed < chunk_count and self._library.seal_is_due():
+                    yield from self._seal(merge=False)
             case Unchanged(state):
                 assert document is not None, "only a known content can be found unchanged"
                 self._touch(document, state)

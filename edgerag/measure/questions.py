@@ -88,7 +88,7 @@ def given_questions(file: Path, *, count: int) -> list[FactQuestion]:
             for index, (_, _, qas) in enumerate(paragraphs)
             for qa in qas
         ]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{file} is no file of questions in SQuAD's form: {error}.") from error
     words = [frozenset(content_words(context)) for _, context, _ in paragraphs]
     chosen = asked[:: max(1, len(asked) // count)][:count]

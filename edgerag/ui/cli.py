@@ -6,6 +6,7 @@ Parsing imports nothing heavy: ``edgerag --help`` answers at once. The commands 
 from __future__ import annotations
 
 import argparse
+import codecs
 import os
 import sys
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from typing import TextIO, get_args
 
 from edgerag import __version__
 from edgerag.errors import EdgeragError, OutputRefused
+from edgerag.safe_text import escaped
 from edgerag.types import OcrMode
 
 _MOST_HITS = 10_000
@@ -236,10 +238,11 @@ def _make_streams_safe() -> None:
     sys.stdin = sys.stdin or os.fdopen(0, "r", closefd=False)
     sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
+    codecs.register_error("json-escapes", escaped)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
-            reconfigure(errors="backslashreplace")
+            reconfigure(errors="json-escapes")
 
 
 def _silence(stream: TextIO) -> None:

@@ -83,6 +83,12 @@ class TestAsking:
         lines = text.splitlines()[manual["line_first"] - 1 : manual["line_last"]]
         assert manual["text"].splitlines()[0] in lines[0]
 
+    @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+    def test_json_is_json_where_the_encoding_lacks_characters(self, encoding: str) -> None:
+        env = {**os.environ, "PYTHONIOENCODING": encoding}
+        hits = json.loads(edgerag("search", "--json", "更换电池 Störung", env=env, encoding=encoding).stdout)["hits"]
+        assert "备用电源.md" in [Path(hit["file"]).name for hit in hits]
+
     @pytest.mark.parametrize(
         ("question", "file"),
         [

@@ -462,6 +462,19 @@ class TestSealing:
 
     settings = IngestSettings(batch_chunks=4)
 
+    def test_copies_of_what_is_there_are_sealed_as_they_come_too(self, bench: Bench) -> None:
+        bench.write("0.md", chapters(9))
+        bench.run()
+        for number in range(1, 9):
+            bench.write(f"{number}.md", chapters(9))
+        unsealed = [
+            bench.library.status().unsealed_count
+            for event in bench.start(settings=self.settings)
+            if isinstance(event, IngestProgress) and not event.current.startswith("sealing the index")
+        ]
+        assert len(bench.embedder.embedded) == 9
+        assert max(unsealed) < 12
+
     def test_a_long_ingest_seals_as_it_goes_and_joins_at_its_end(self, bench: Bench) -> None:
         for number in range(8):
             bench.write(f"{number}.md", chapters(9))
@@ -639,3 +652,17 @@ def test_an_analysis_that_was_interrupted_goes_on(bench: Bench) -> None:
     assert bench.found("Nummer 7")[0] == "07.txt"
     assert not bench.run().interrupted
     assert {document.language for document in bench.library.documents()} == {"de"}
+
+
+@pytest.mark.parametrize("year", [1601, 1900, 2300, 2446, 30000])
+def test_a_file_whose_time_no_64_bits_hold_is_read_like_any_other(bench: Bench, year: int) -> None:
+    path = bench.write("pump.txt", "The pump stands in the cellar.")
+    seconds = int((year - 1970) * 365.2425 * 86_400)
+    try:
+        os.utime(path, (seconds, seconds))
+    except (OverflowError, OSError):
+        pytest.skip("this system cannot give a file such a time")
+    if abs(path.stat().st_mtime - seconds) > 86_400:
+        pytest.skip("this file system cannot keep such a time")
+    assert [report.outcome for report in bench.run().reports] == ["ingested"]
+    assert [report.outcome for report in bench.run().reports] == ["unchanged"]

@@ -17,6 +17,7 @@ from fakes import HashingEmbedder
 from flow.test_ingest import Bench
 from unit.ingest import craft
 from unit.ingest.fake_tesseract import Install, install
+from unit.ingest.mail_craft import PLAIN, attachment, parts
 from unit.ingest.pdf_craft import build, picture, text
 
 from edgerag.config import IngestSettings
@@ -53,6 +54,16 @@ def packed(files: Mapping[str, str | bytes]) -> bytes:
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
             archive.writestr(name, content)
+    return out.getvalue()
+
+
+def with_a_link(files: Mapping[str, str | bytes]) -> bytes:
+    """An archive that is a document itself, because something has to be said of it."""
+    out = io.BytesIO(packed(files))
+    with zipfile.ZipFile(out, "a") as archive:
+        entry = zipfile.ZipInfo("link.txt")
+        entry.create_system, entry.external_attr = 3, 0o120777 << 16
+        archive.writestr(entry, "one.txt")
     return out.getvalue()
 
 
@@ -214,6 +225,45 @@ class TestArchives:
         assert bench.outcomes(done)["box.zip!/locked.pdf"] == bench.outcomes(done)["alone.pdf"] == "ingested"
         assert sorted(bench.found("heron")) == ["alone.pdf", "locked.pdf"]
         assert bench.library.failures() == []
+        assert set(bench.outcomes(bench.run()).values()) == {"unchanged"}
+
+    @pytest.mark.parametrize("kind", ["mail", "mail in an archive", "archive with a warning", "PDF"])
+    @pytest.mark.parametrize("way", ["folder", "named", "moved"])
+    def test_a_document_with_a_protected_file_is_opened_again_when_there_is_a_password(
+        self, bench: Bench, kind: str, way: str
+    ) -> None:
+        locked = build([text(72, 700, "The heron stands in shallow water.")], user_password="foo")
+        mail = parts("mixed", PLAIN, attachment('filename="locked.pdf"', locked))
+        match kind:
+            case "mail":
+                name, content, inner = "a.eml", mail, "a.eml!/locked.pdf"
+            case "mail in an archive":
+                name, content, inner = "a.zip", packed({"a.eml": mail}), "a.zip!/a.eml!/locked.pdf"
+            case "PDF":
+                attached = build([text(72, 700, "See what is attached.")], attached=[("locked.pdf", locked)])
+                name, content, inner = "a.pdf", attached, "a.pdf!/locked.pdf"
+            case _:
+                name, content, inner = "a.zip", with_a_link({"locked.pdf": locked}), "a.zip!/locked.pdf"
+        path = bench.write(name, content)
+        assert bench.outcomes(bench.run())[inner] == "failed"
+        if way == "moved":
+            (bench.folder / "new").mkdir()
+            path, inner = path.rename(bench.folder / "new" / name), f"new/{inner}"
+            assert bench.outcomes(bench.run())[inner] == "failed"
+            assert [failure.path for failure in bench.library.failures()] == [str(bench.folder / inner)]
+        done = bench.run(*([path] if way == "named" else []), passwords=("foo",))
+        assert bench.outcomes(done)[inner] == "ingested"
+        assert bench.found("heron") == ["locked.pdf"]
+        assert bench.library.failures() == []
+        assert set(bench.outcomes(bench.run()).values()) == {"unchanged"}
+
+    def test_a_limit_that_is_raised_lets_in_what_was_too_large_in_a_mail(self, bench: Bench) -> None:
+        box = packed({"big.txt": long_text("badger") * 50})
+        small_one = attachment('filename="small.txt"', b"The otter swims.")
+        path = bench.write("a.eml", parts("mixed", PLAIN, attachment('filename="box.zip"', box), small_one))
+        small = IngestSettings(max_file_size=path.stat().st_size + 100)
+        assert bench.outcomes(bench.run(settings=small))["a.eml!/box.zip!/big.txt"] == "skipped"
+        assert bench.outcomes(bench.run())["a.eml!/box.zip!/big.txt"] == "ingested"
         assert set(bench.outcomes(bench.run()).values()) == {"unchanged"}
 
     def test_a_scan_is_read_again_when_there_is_what_reads_it(self, bench: Bench, install: Install) -> None:

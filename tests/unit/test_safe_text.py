@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import codecs
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgerag.safe_text import SafeText
+from edgerag.safe_text import SafeText, escaped, json_text
 
 
 @pytest.mark.parametrize(
@@ -38,3 +41,10 @@ def test_a_sequence_cut_in_two_is_still_recognised(text: str, cut: int) -> None:
 def test_no_control_character_is_left(text: str) -> None:
     left = SafeText().feed(text)
     assert not any((c < " " and c not in "\n\t") or "\x7f" <= c <= "\x9f" for c in left)
+
+
+@given(st.text(st.characters()), st.sampled_from(["ascii", "latin-1", "cp1252", "shift_jis", "utf-8"]))
+def test_json_stays_json_in_an_encoding_that_lacks_characters(text: str, encoding: str) -> None:
+    codecs.register_error("test-escapes", escaped)
+    shown = json_text({"text": text}, indent=2).encode(encoding, "test-escapes")
+    assert json.loads(shown.decode(encoding)) == json.loads(json.dumps({"text": text}))

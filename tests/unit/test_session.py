@@ -9,6 +9,8 @@ from fakes import HashingEmbedder, ScriptedGenerator
 from edgerag.config import GenerationSettings, LibrarySettings, MemorySettings, Settings, Share
 from edgerag.errors import EmbedderMismatch, LibraryError, LibraryMissing, UsageError
 from edgerag.index.hnsw.format import read_header
+from edgerag.index.hnsw.residency import Residency
+from edgerag.index.library import open_library
 from edgerag.index.right_of_way import RightOfWay
 from edgerag.locations import Locations
 from edgerag.session import Session
@@ -170,6 +172,47 @@ def test_a_search_can_be_kept_to_languages(tmp_path: Path) -> None:
             assert {Path(hit.chunk.path).name for hit in hits} == names
         with pytest.raises(UsageError, match=r"'fr'.*de, en, unknown"):
             session.search("Dachs", limit=5, where=Filter(languages=("fr",)))
+
+
+def test_a_search_by_language_says_which_documents_have_none_yet(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "dachs.txt").write_text("Der Dachs schläft am Tag in seinem Bau und geht erst in der Nacht aus.")
+    (folder / "badger.txt").write_text("The badger sleeps by day in its sett and leaves it when the night has come.")
+
+    def of_an_older_version(*, name: str) -> None:
+        folder = tmp_path / "indexes" / "default"
+        with (
+            open_library(folder, mode="write", residency=Residency(10**8)) as library,
+            library._store.writing() as db,
+        ):
+            db.execute("UPDATE documents SET language = 'unknown', analysis = 1 WHERE path LIKE '%' || ?", (name,))
+
+    with open_session(tmp_path) as session:
+        fill(session, folder)
+    of_an_older_version(name="badger.txt")
+    with open_session(tmp_path) as session:
+        german = Filter(languages=("de",))
+        assert any(
+            "1 document was read by an older" in note for note in session.search("Dachs", limit=5, where=german).notes
+        )
+        *_, done = session.ask("Wann schläft der Dachs?", where=german)
+        assert isinstance(done, AnswerDone)
+        assert any("1 document was read by an older" in note for note in done.answer.notes)
+        assert not session.search("Dachs", limit=5).notes
+        assert not session.search("Dachs", limit=5, where=Filter(languages=("de", "unknown"))).notes
+    with open_several(tmp_path, "new") as session:
+        fill(session, folder)
+    with open_several(tmp_path, "new", "default") as session:
+        assert any(
+            "1 document was read by an older" in note for note in answered(session, "Dachs?", where=german).notes
+        )
+    of_an_older_version(name="")
+    with open_session(tmp_path) as session:
+        with pytest.raises(UsageError, match=r"'de'.*2 documents were read by an older"):
+            session.search("Dachs", limit=5, where=german)
+        fill(session, folder)
+        assert not session.search("Dachs", limit=5, where=german).notes
 
 
 def test_ingesting_again_tags_what_did_not_change(tmp_path: Path, docs: Path) -> None:

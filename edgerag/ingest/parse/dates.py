@@ -1,4 +1,5 @@
-"""When a document says that it was written: the date of a mail, the last change that a file's properties name.
+"""When a document says that it was written: the date of a mail, the last change that a file's properties name; and
+the time of a file as a library can hold it.
 
 What they say is not checked; what can be no date of a file (before 1970, the clock that was never set, or beyond what
 64 bits of nanoseconds hold) counts as not said. A date without a zone is one of the zone of this machine.
@@ -6,6 +7,7 @@ What they say is not checked; what can be no date of a file (before 1970, the cl
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import datetime
 from xml.etree import ElementTree
@@ -23,6 +25,14 @@ _LAST_S = 9_000_000_000  # in 2255
 _PDF = re.compile(
     r"\s*(?:D:)?(\d{4})(\d{2})?(\d{2})?(\d{2})?(\d{2})?(\d{2})?\s*(?:(Z)|([+-])(\d{2})'?(\d{2})?)?", re.ASCII
 )
+
+# What a library can hold: 1677 to 2262. NTFS (from 1601), XFS and ext4 have files beyond.
+_FIRST_NS, _LAST_NS = -(2**63), 2**63 - 1
+
+
+def file_time_ns(status: os.stat_result) -> int:
+    """When a file was changed, in nanoseconds since 1970; what 64 bits do not hold is the nearest that they do."""
+    return min(max(status.st_mtime_ns, _FIRST_NS), _LAST_NS)
 
 
 def iso_date_ns(text: str) -> int | None:

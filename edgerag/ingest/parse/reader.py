@@ -27,6 +27,7 @@ from edgerag.errors import (
     ParserDied,
 )
 from edgerag.ingest.parse import locked_odf, locked_office
+from edgerag.ingest.parse.dates import file_time_ns
 from edgerag.ingest.parse.hidden_text import with_hidden_characters
 from edgerag.ingest.parse.sniff import HEAD_BYTES, Format, needs_whole_file, sniff
 from edgerag.ingest.parse.source import Container, Source, Unrecognised
@@ -95,7 +96,7 @@ class Reader:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             return Failed(DocumentUnsupported("It is not a regular file."), skipped=True, lasting=False)
-        identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        identity = (status.st_dev, status.st_ino, status.st_size, file_time_ns(status))
         if request.member and self._opened is not None and self._path == request.path and self._opened.is_of(identity):
             return self._opened.read(request)
         self._opened = None
@@ -117,7 +118,7 @@ class Reader:
                 data += file.read(request.max_bytes + 1 - len(data))
         if len(data) > request.max_bytes:  # it grew while it was read
             return Failed(too_large(len(data), request.max_bytes), skipped=True, lasting=False)
-        state = FileState(hashlib.sha256(data).hexdigest(), status.st_size, status.st_mtime_ns, len(data))
+        state = FileState(hashlib.sha256(data).hexdigest(), status.st_size, file_time_ns(status), len(data))
         if not request.member and state.sha256 == request.known_sha256:
             return Unchanged(state)
         try:
@@ -144,10 +145,10 @@ class Reader:
             error = too_large(status.st_size, request.max_text_bytes, "ingest.max_text_size")
             return Failed(error, skipped=True, lasting=False)
         container, sha256 = open_parts(lambda: _reopened(request.path), name, format_)
-        state = FileState(sha256, status.st_size, status.st_mtime_ns)
+        state = FileState(sha256, status.st_size, file_time_ns(status))
         if not request.member and state.sha256 == request.known_sha256:
             return Unchanged(state)
-        identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        identity = (status.st_dev, status.st_ino, status.st_size, file_time_ns(status))
         self._path, self._opened = request.path, _Opened(identity, state, container)
         return self._opened.read(request) if request.member else _opened_reply(container, state)
 

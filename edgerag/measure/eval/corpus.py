@@ -57,7 +57,7 @@ def is_made(folder: Path) -> bool:
     """Whether the library in ``folder`` is complete, and stored as it would be now."""
     try:
         made = json.loads((folder / _MADE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # not finished
+    except (OSError, ValueError, RecursionError):  # not finished
         return False
     return bool(made == _made())
 

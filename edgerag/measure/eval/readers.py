@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from edgerag.errors import UsageError
-from edgerag.measure.eval.sets import Expected, Question, QuestionSet, Text
+from edgerag.measure.eval.sets import Expected, Question, QuestionSet, Text, can_be_asked
 from edgerag.measure.eval.table import read_table
 from edgerag.safe_text import SafeText
 
@@ -130,7 +131,9 @@ def _judgements(file: Path, *, known: set[str]) -> dict[str, dict[str, float]]:
         try:
             grade = float(score)
         except ValueError:
-            raise UsageError(f"{place}: the grade {score!r} is no number.") from None
+            grade = math.nan
+        if not math.isfinite(grade):
+            raise UsageError(f"{place}: the grade {score[:40]!r} is no number.")
         if document not in known:
             raise UsageError(f"{place}: there is no document {document!r} in corpus.jsonl.")
         judged.setdefault(query, {})[document] = grade
@@ -145,7 +148,7 @@ def _json_lines(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
             place = f"{file}, line {number}"
             try:
                 record = json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise UsageError(f"{place}: not JSON: {error}.") from None
             yield place, _mapping(record, place)
 
@@ -164,7 +167,7 @@ def _answers(record: Mapping[str, Any], place: str) -> tuple[str, ...]:
 def _squad(file: Path) -> QuestionSet:
     try:
         content = json.loads(_read(file))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{file}: not JSON: {error}.") from None
     texts: list[Text] = []
     questions: list[Question] = []
@@ -248,6 +251,6 @@ def _optional(record: Mapping[str, Any], key: str, place: str) -> str:
 
 def _asked(record: Mapping[str, Any], key: str, place: str) -> str:
     text = _string(record, key, place)
-    if not text.strip():
+    if not can_be_asked(text):
         raise UsageError(f"{place}: the question is empty.")
     return text

@@ -42,7 +42,7 @@ def read_result(file: Path) -> Result:
     """A result with its questions. Raises UsageError for a file that is none."""
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{str(file)!r} cannot be read as a result: {error}.") from error
     if not isinstance(record, dict) or record.get("format") != FORMAT or "questions" not in record:
         raise UsageError(

@@ -12,6 +12,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal, TypeVar
 
+from edgerag.ask.plan import read_question
+from edgerag.errors import UsageError
+
 Half = Literal["all", "tune", "report"]
 
 _Item = TypeVar("_Item")
@@ -70,6 +73,15 @@ class QuestionSet:
     @property
     def texts_fingerprint(self) -> str:
         return _digest([asdict(text) for text in self.texts])
+
+
+def can_be_asked(text: str) -> bool:
+    """Whether anything is left of a question without control characters."""
+    try:
+        read_question(text)
+    except UsageError:
+        return False
+    return True
 
 
 def half_of(questions: Sequence[Question], half: Half) -> tuple[Question, ...]:

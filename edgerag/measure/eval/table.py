@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from edgerag.errors import UsageError
-from edgerag.measure.eval.sets import Expected, Question, QuestionSet, place_by_text
+from edgerag.measure.eval.sets import Expected, Question, QuestionSet, can_be_asked, place_by_text
 
 COLUMNS = ("question", "id", "file", "page", "text", "answer", "answerable")
 _YES, _NO = frozenset({"", "yes", "true", "1"}), frozenset({"no", "false", "0"})
@@ -65,7 +65,7 @@ def _columns(row: list[str], place: str) -> list[str]:
 
 def _question(row: Mapping[str, str], place: str) -> Question:
     text = row["question"]
-    if not text:
+    if not can_be_asked(text):
         raise UsageError(f"{place}: the question is empty.")
     file, page, passage, answer = (row.get(column, "") for column in ("file", "page", "text", "answer"))
     expects = bool(file or page or passage or answer)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgerag.ask.aggregate import collection_question, scan_sources, scan_text
+from edgerag.ask.aggregate import collection_question, scan_sources, scan_text, unfollowed_note
 from edgerag.types import DocumentMatch, Hit, KeywordScan, PieceCount
 
 PUMP = [
@@ -153,3 +153,24 @@ def test_a_name_can_neither_cite_nor_command(hit: Callable[..., Hit]) -> None:
 def test_any_text_can_be_asked(text: str) -> None:
     found = collection_question(text)
     assert found is None or all(piece.strip() for piece in found.pieces)
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("How many documents mention the pump and not the valve?", ("not",)),
+        ("How many documents mention the pump or the valve?", ("or",)),
+        ("Wie viele Dokumente erwähnen die Pumpe oder das Ventil, aber nicht den Motor?", ("oder", "nicht")),
+        ("Combien de documents mentionnent la pompe ou la vanne ?", ("ou",)),
+        ("Сколько документов упоминают насос или клапан?", ("или",)),
+        ("How many documents mention the pump and the valve?", ()),
+        ('How many documents mention "trick or treat"?', ()),
+        ("How many documents mention „Sein oder Nichtsein“?", ()),
+    ],
+)
+def test_what_a_count_does_not_follow_is_said(question: str, words: tuple[str, ...]) -> None:
+    found = collection_question(question)
+    assert found is not None
+    assert found.unfollowed == words
+    note = unfollowed_note(found)
+    assert bool(note) == bool(words) and all(word in note for word in words)

@@ -363,6 +363,36 @@ def test_the_room_that_is_needed_grows_with_the_library(filled: Library, materia
     assert small < filled.reembedding_bytes(OTHER) < filled.reembedding_bytes(WIDER)
 
 
+@pytest.mark.parametrize("rows", [40, 700])
+def test_no_more_room_is_taken_than_was_said(opened: Any, material: Any, rows: int) -> None:
+    library: Library = opened()
+    material.put(library, "/docs/a", [f"subject {i}" for i in range(rows)])
+    wide = EmbedderIdentity("wide", "ab" * 32, 384, ("*",))
+
+    def taken() -> int:
+        inodes = {file.stat().st_ino: file.stat().st_size for file in library.folder.rglob("*") if file.is_file()}
+        return sum(inodes.values())
+
+    before, said = taken(), library.reembedding_bytes(wide)
+    highest = before
+    with library.reembedding(wide) as begun:
+        while pending := begun.pending_chunks(16):
+            begun.put_vectors(
+                [chunk.id for chunk in pending],
+                np.stack([other_vector(chunk.chunk.embedding_text, wide) for chunk in pending]),
+            )
+            highest = max(highest, taken())
+
+        def progress(_: object) -> None:
+            nonlocal highest
+            highest = max(highest, taken())
+
+        begun.seal(merge=True, progress=progress, cancelled=lambda: False)
+        progress(None)
+        library.switch(begun)
+    assert before < highest <= before + said
+
+
 def test_an_empty_library_changes_over_too(opened: Any) -> None:
     library = opened()
     change_over(library, WIDER)

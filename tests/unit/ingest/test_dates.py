@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from unit.ingest.craft import archive, docx, paragraph, text_pdf
 from unit.ingest.sheet_craft import Made, ods, xlsx
 
-from edgerag.ingest.parse.dates import iso_date_ns, pdf_date_ns
+from edgerag.ingest.parse.dates import file_time_ns, iso_date_ns, pdf_date_ns
 from edgerag.ingest.parse.reader import parse
 from edgerag.ingest.parse.sniff import sniff
 from edgerag.ingest.parse.source import Container, Source
@@ -122,3 +124,15 @@ def test_a_date_without_a_zone_is_of_this_machine() -> None:
 def test_any_text_is_a_date_of_a_file_or_none(text: str) -> None:
     for moment in (iso_date_ns(text), pdf_date_ns(text)):
         assert moment is None or 0 < moment < 2**63
+
+
+@pytest.mark.parametrize(
+    "mtime_ns", [-11_644_473_600 * 10**9, 0, 1_700_000_000_123_456_789, 13_569_465_600 * 10**9, 10**21]
+)
+def test_the_time_of_a_file_is_one_that_a_library_can_hold(mtime_ns: int) -> None:
+    class Status:
+        st_mtime_ns = mtime_ns
+
+    held = file_time_ns(cast(os.stat_result, Status()))
+    assert -(2**63) <= held < 2**63
+    assert held == mtime_ns or not -(2**63) <= mtime_ns < 2**63

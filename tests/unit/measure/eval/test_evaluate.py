@@ -225,7 +225,9 @@ def test_the_report_of_a_folder(session: Session, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["", "[]", '{"format": 1}', '{"format": 99, "questions": []}', '{"format": 1, "questions": [{}]}']
+    "content",
+    ["", "[]", "[" * 100_000, '{"format": 1}', '{"format": 99, "questions": []}', '{"format": 1, "questions": [{}]}'],
+    ids=range(6),
 )
 def test_what_is_no_result(tmp_path: Path, content: str) -> None:
     (tmp_path / "result.json").write_text(content)

@@ -75,6 +75,10 @@ def test_which_judgements(tmp_path: Path) -> None:
         ({"queries": '{"_id": "1", "text": "x", "metadata": {"answers": "x"}}'}, "metadata.answers is no list"),
         ({"test": "1\ta\n"}, r"test\.tsv, line 1: 2 fields"),
         ({"test": "query-id\tcorpus-id\tscore\n1\ta\thigh\n"}, r"test\.tsv, line 2: the grade 'high'"),
+        ({"test": "1\ta\tNaN\n"}, r"test\.tsv, line 1: the grade 'NaN' is no number"),
+        ({"test": "1\ta\t1e400\n"}, r"the grade '1e400' is no number"),
+        ({"queries": '{"_id": "1", "text": "\\u0000\\u0007"}'}, r"queries\.jsonl, line 1: the question is empty"),
+        ({"queries": "[" * 100_000}, r"queries\.jsonl, line 1: not JSON"),
         ({"test": "1\tz\t1\n"}, r"line 1: there is no document 'z'"),
         ({"test": "9\ta\t1\n"}, "name the query '9'"),
     ],
@@ -105,6 +109,7 @@ def test_squad(tmp_path: Path) -> None:
     ("content", "fault"),
     [
         ("{", "not JSON"),
+        ("[" * 100_000, "not JSON"),
         ("{}", "'data' is no list"),
         ('{"data": [{"paragraphs": [{"qas": []}]}]}', r"data\[0\], paragraphs\[0\]: 'context' is missing"),
         (
