@@ -440,6 +440,7 @@ class Answer:
     prefill: Prefill | None = None
     plan: Plan | None = None  # None of an answer that was cancelled before there was one
     probability: float | None = None  # that there is anything about the question; None where that was not judged
+    exited_early: bool = False  # the words were sure, so that no vectors were searched
     nearest: tuple[Hit, ...] = ()  # where nothing was found: what is nearest to it, and answers nothing
 
 

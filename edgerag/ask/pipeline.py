@@ -197,6 +197,7 @@ class _Asking:
         self._pending_count = 0
         self._probability: float | None = None
         self._nearest: tuple[Hit, ...] = ()
+        self._exited_early = False
         self._fell_back = False
         self._model = ""
         self._tokens = TokenCounts(prompt=0, answer=0)
@@ -223,6 +224,7 @@ class _Asking:
             prefill=self._prefill,
             probability=self._probability,
             nearest=self._nearest,
+            exited_early=self._exited_early,
             plan=self._made,
         )
 
@@ -356,6 +358,7 @@ class _Asking:
             where=self._where,
         )
         self._notes.extend(ranked.notes)
+        self._exited_early = ranked.exited_early
         return ranked
 
     def _select(self, plan: Plan, ranked: Ranked) -> None:

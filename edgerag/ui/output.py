@@ -84,6 +84,7 @@ def answer_record(answer: Answer) -> Mapping[str, Any]:
         "plan": None if answer.plan is None else plan_record(answer.plan),
         "probability": None if answer.probability is None else round(answer.probability, 4),
         "nearest": [hit_record(hit) for hit in answer.nearest],
+        "exited_early": answer.exited_early,
     }
 
 

@@ -154,6 +154,25 @@ def test_how_sure_a_passage_must_be_is_a_setting(library: Library) -> None:
     assert lax.found
 
 
+def test_words_that_are_sure_are_answered_without_vectors_and_it_is_told(library: Library) -> None:
+    answer = answer_of(events_of("E-1042", library, embedder=unavailable))
+    assert answer.exited_early and answer.sources[0].hit.chunk.path == "/handbook/codes.txt"
+    assert not any("words only" in note for note in answer.notes)
+    assert not answer_of(events_of(TORQUE, library)).exited_early
+
+
+def test_words_that_the_conversation_lent_make_no_passage_less_relevant(library: Library) -> None:
+    asked = "And the notice period?"
+    alone = answer_of(events_of(asked, library))
+    later = answer_of(events_of(asked, library, history=[Turn(TORQUE, "It is 12 newton metres.")]))
+    assert later.plan is not None and later.plan.added_words
+    for answer in (alone, later):
+        assert answer.found
+        assert "/handbook/leave.txt" in [source.hit.chunk.path for source in answer.sources]
+    leave = next(s.hit.scores for s in later.sources if s.hit.chunk.path == "/handbook/leave.txt")
+    assert leave.covered == 1.0
+
+
 def test_tokens_are_counted(library: Library) -> None:
     events = events_of(TORQUE, library)
     (prompt,) = [event.prompt for event in events if isinstance(event, PromptReady)]
