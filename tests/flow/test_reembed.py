@@ -190,7 +190,7 @@ def test_the_change_is_noticed_priced_and_made_by_one_command(second_embedder: s
     refused = edgerag("ingest", str(EXAMPLES), check=3, **wanted)
     for part in ("'all-minilm-l6-v2'", "'tiny-bert'", "edgerag library reembed", "passages, about "):
         assert part in refused.stderr
-    before = json.loads(edgerag("search", "--json", "pump torque", **wanted).stdout)
+    before = json.loads(edgerag("search", "--json", "Which torque does the pump need?", **wanted).stdout)
     assert before["hits"][0]["scores"]["vector"] is not None, "the old embedder still answers"
     assert any("library reembed" in note for note in before["notes"])
     price = json.loads(edgerag("library", "reembed", "--estimate", "--json", **wanted).stdout)
@@ -200,7 +200,7 @@ def test_the_change_is_noticed_priced_and_made_by_one_command(second_embedder: s
     done = edgerag("library", "reembed", "--json", **wanted)
     assert json.loads(done.stdout)["chunks_embedded"] > 0
     for environment in (wanted, {}):  # without a setting the library keeps what it has
-        hits = json.loads(edgerag("search", "--json", "pump torque", **environment).stdout)
+        hits = json.loads(edgerag("search", "--json", "Which torque does the pump need?", **environment).stdout)
         assert hits["notes"] == []
         assert hits["hits"][0]["scores"]["vector"] is not None
         edgerag("ingest", str(EXAMPLES), **environment)

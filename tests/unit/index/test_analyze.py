@@ -82,9 +82,8 @@ def test_an_exact_identifier_ranks_first(identifier: str, near_misses: list[str]
 def test_no_query_is_syntax(query: str) -> None:
     db = index_of("some text", "a b c near not and or")
     found(db, query)
-    coverage = keywords.coverage(db, query, [1, 2])
-    assert set(coverage) == {1, 2}
-    assert all(0.0 <= share <= 1.0 for share in coverage.values())
+    weights = keywords.weights(db, query, counts=keywords.term_counts(db, query))
+    assert all(weight >= 0.0 for weight in weights.values())
     assert len(analyze.query_terms(query)) <= analyze.MAX_TERMS
 
 
@@ -139,14 +138,11 @@ def test_terms_of_scripts_without_spaces_overlap() -> None:
     assert surfaces("กินข้าว") == ["กินข้า", "นข้าว"] or surfaces("กินข้าว") == ["กินข้", "นข้า", "ข้าว"]
 
 
-def test_coverage_weighs_rare_terms_more() -> None:
+def test_rare_terms_weigh_more_and_unknown_ones_nothing() -> None:
     db = index_of(*(["common words here"] * 20), "common zebra", "zebra")
-    share = keywords.coverage(db, "common zebra", [1, 21, 22])
-    assert share[21] == 1.0
-    assert 0.0 < share[1] < 0.2
-    assert share[22] == pytest.approx(1.0 - share[1])
-    unknown = keywords.coverage(db, "common unicorn", [1, 21])
-    assert unknown[1] == unknown[21] < 0.1, "a term that stands nowhere counts as not covered"
+    weights = keywords.weights(db, "common zebra unicorn", counts=keywords.term_counts(db, "common zebra unicorn"))
+    assert weights["zebra"] > 5 * weights["common"] > 0
+    assert weights["unicorn"] == 0
 
 
 def test_titles_and_headings_are_found_too() -> None:
