@@ -1,0 +1,15 @@
+"""What a setting can be, where it is one of a few words."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+GenerationMode = Literal["model", "instant"]  # what answers: a chat model, or the documents' own sentences
+# How computed passages are used again: only where they stand as they were computed, anywhere, or as tuning found.
+KvMode = Literal["exact", "spliced", "auto"]
+TuneMode = Literal["idle", "off"]
+EmbedBackend = Literal["auto", "llama.cpp", "torch"]  # what embeds passages; "auto": the fastest here
+OcrMode = Literal["auto", "off", "force"]  # what OCR reads: pages without text, none, all
+VectorType = Literal["f16", "f32"]  # how a segment file stores its vectors
+# What to do when the context of the chat model does not fit into the free memory.
+WhenTight = Literal["shrink", "refuse"]

@@ -1,0 +1,151 @@
+"""Where parts are exchanged: each with the few methods that the others ask of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from edgerag.types.documents import StoredChunk
+from edgerag.types.prompting import EncodedChat, Generated, Message, PassageSpan, Sampling
+from edgerag.types.searching import Filter, KeywordScan, LegHit, WordEvidence
+
+if TYPE_CHECKING:
+    from edgerag.types.arrays import Vectors
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedderIdentity:
+    """What a library must be searched with. Backends and quantisations of the same weights share it."""
+
+    name: str
+    weights_sha256: str  # and of the texts that are put before what is embedded, where there are any
+    dimension: int
+    languages: tuple[str, ...]  # ISO 639-1 codes it was trained for; ("*",) for many
+
+    def is_same_as(self, other: EmbedderIdentity) -> bool:
+        """Whether both give the same vectors: the weights decide, whatever their file is called."""
+        return (self.weights_sha256, self.dimension) == (other.weights_sha256, other.dimension)
+
+
+class Library(Protocol):
+    """What asking needs of a library, or of several at once: index/library.py says what each promises."""
+
+    @property
+    def identity(self) -> EmbedderIdentity: ...
+
+    def query_terms(self, query: str) -> tuple[str, ...]: ...
+
+    def chunk_count(self) -> int: ...
+
+    def pending_count(self) -> int: ...
+
+    def check_filter(self, where: Filter) -> Filter: ...
+
+    def search_keywords(self, query: str, *, limit: int, where: Filter | None = None) -> list[LegHit]: ...
+
+    def search_vectors(
+        self,
+        vector: Vectors,
+        *,
+        limit: int,
+        ef_search: int,
+        where: Filter | None = None,
+        out_of_time: CancelCheck | None = None,
+    ) -> list[LegHit]: ...
+
+    def chunks(self, chunk_ids: Sequence[int]) -> list[StoredChunk]: ...
+
+    def term_weights(self, query: str) -> dict[str, float]: ...
+
+    def scan_keywords(
+        self, pieces: Sequence[str], *, document_limit: int, where: Filter | None = None
+    ) -> KeywordScan: ...
+
+    def vectors_of(self, chunk_ids: Sequence[int]) -> dict[int, Vectors]: ...
+
+    def mean_vector(self) -> tuple[Vectors, int]: ...
+
+    def word_evidence(self, query: str, chunk_ids: Sequence[int]) -> WordEvidence: ...
+
+
+class Embedder(Protocol):
+    """Turns text into unit vectors."""
+
+    @property
+    def identity(self) -> EmbedderIdentity: ...
+
+    @property
+    def max_tokens(self) -> int:
+        """Longest passage in tokens, special tokens not counted; the rest would be cut."""
+        ...
+
+    def count_tokens(self, text: str) -> int: ...
+
+    def embed_query(self, text: str) -> Vectors:
+        """(dim,) float32, unit length."""
+        ...
+
+    def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """(n, dim) float32, unit rows, in the order of ``texts``."""
+        ...
+
+
+class CancelCheck(Protocol):
+    def __call__(self) -> bool:
+        """True once the user has asked to stop."""
+        ...
+
+
+class Generator(Protocol):
+    """A chat model."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def context_tokens(self) -> int: ...
+
+    def count_tokens(self, text: str) -> int: ...
+
+    def encode_chat(self, messages: Sequence[Message]) -> EncodedChat:
+        """The conversation in the model's own chat format, opened for the assistant's reply.
+        Parts are tokenised as plain text: whatever they hold, they yield no control token."""
+        ...
+
+    def prepare(self, messages: Sequence[Message]) -> None:
+        """Computes the beginning of a conversation ahead of its question, up to the first passage; returns at once
+        where an answer is being made."""
+        ...
+
+    def generate(
+        self,
+        tokens: Sequence[int],
+        *,
+        passages: Sequence[PassageSpan] = (),
+        max_tokens: int,
+        sampling: Sampling,
+        cancelled: CancelCheck,
+    ) -> Iterator[Generated]:
+        """Decodes ``tokens`` (re-using what the context already holds of their beginning, and the states of
+        ``passages``), then yields until the model ends, ``max_tokens`` are out or ``cancelled()`` says so."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """A model that is on this machine and was found whole."""
+
+    name: str
+    kind: Literal["chat", "embedder"]
+    path: Path
+    size_bytes: int
+    sha256: str  # of the file at ``path``
+    # Of the weights it was made from; equals sha256 when nothing was converted. An embedder that has texts put before
+    # what it reads counts them in.
+    weights_sha256: str
+    licence: str
+    languages: tuple[str, ...]
+    context_tokens: int  # trained context
+    dimension: int  # of the hidden state; of the vectors for an embedder
