@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -558,7 +559,11 @@ class TestSealing:
 
 def children() -> set[str]:
     task = Path(f"/proc/{os.getpid()}/task")
-    return {pid for thread in task.iterdir() for pid in (thread / "children").read_text().split()}
+    found: set[str] = set()
+    for thread in task.iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that ended meanwhile
+            found |= set((thread / "children").read_text().split())
+    return found
 
 
 KILLED = """

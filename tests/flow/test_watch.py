@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import os
@@ -300,12 +301,11 @@ class TestWhatIsLeftOut:
 def niceness_of_parser(pid: int) -> int | None:
     """That of the child which parses; None while there is none."""
     for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            try:
+        # A thread or a child may end while it is looked at.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for child in (task / "children").read_text().split():
                 if b"parse.worker" in Path(f"/proc/{child}/cmdline").read_bytes():
                     return os.getpriority(os.PRIO_PROCESS, int(child))
-            except (FileNotFoundError, ProcessLookupError):
-                continue
     return None
 
 
