@@ -1,6 +1,6 @@
 """How long a question waits for its hits while an ingest runs, beside how long it waits on an idle machine.
 
-    python bench/ingest_polite.py --docs FOLDER [--questions 150] [--rounds 3] [--home FOLDER] [--json FILE]
+    python bench/ingest_polite.py --docs FOLDER --models FOLDER [--questions 150] [--rounds 3] [--json FILE]
 
 One process asks (`Session.search`: plan to hits, the embedding of the query included, models loaded), another ingests.
 Each round measures every way of being polite once, and idle before and after, so that a machine that changes its speed
