@@ -27,11 +27,9 @@ from numpy.typing import NDArray
 from record import CHECKOUT, record
 from retrieval import default_embedder
 
-from edgerag.ask.exact import exact_matches, exact_strings
 from edgerag.ask.features import NAMES, Found, Nearness, features
-from edgerag.ask.fuse import fuse
 from edgerag.ask.plan import make_plan, read_question
-from edgerag.ask.rank import RERANKED, nearness_of
+from edgerag.ask.rank import RERANKED, fused_candidates, nearness_of
 from edgerag.ask.rerank import MOST_DEVIATIONS, WEIGHTS_FILE, Network, shipped
 from edgerag.ask.retrieve import retrieve
 from edgerag.config import ChunkSettings, RetrievalSettings
@@ -233,27 +231,19 @@ def _candidates_of(query: datasets.Query, library: Library, model: Embedder) -> 
         words_first=False,
     )
     found = retrieve(plan, library=library, embedder=lambda: model, stopwatch=Stopwatch(), cancelled=lambda: False)
-    ids = list(dict.fromkeys(hit.chunk_id for hit in (*found.keyword, *found.vector)))
-    chunks = {chunk.id: chunk for chunk in library.chunks(ids)}
-    exact = exact_matches(exact_strings(plan.question), chunks.values())
-    fused = fuse(
-        keyword=found.keyword,
-        vector=found.vector,
-        keyword_weight=plan.keyword_weight,
-        vector_weight=plan.vector_weight,
-        rrf_k=settings.rrf_k,
-        exact=exact,
-    )[:RERANKED]
-    names = [chunks[chunk_id].path.removeprefix("/") for chunk_id, _ in fused]
+    fused, chunks = fused_candidates(plan, found, library=library, rrf_k=settings.rrf_k)
+    fused = fused[:RERANKED]
+    ids = [each.chunk_id for each in fused]
+    names = [chunks[chunk_id].path.removeprefix("/") for chunk_id in ids]
     of_document = [name in query.relevant for name in names]
     answer = query.answer.casefold()
     holds = [
         right and bool(answer) and answer in chunks[chunk_id].chunk.text.casefold()
-        for right, (chunk_id, _) in zip(of_document, fused, strict=True)
+        for right, chunk_id in zip(of_document, ids, strict=True)
     ]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     return _Candidates(
-        found=[Found(chunk_id, scores, chunk_id in exact) for chunk_id, scores in fused],
+        found=fused,
         words=library.word_evidence(plan.question, ids),
         nearness=nearness_of(plan, found, library=library, ids=ids),
         relevant=np.array(holds if any(holds) else of_document, dtype=np.float32),

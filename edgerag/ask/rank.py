@@ -16,8 +16,9 @@ from edgerag.ask.plan import VECTOR_WEIGHT
 from edgerag.ask.rerank import shipped
 from edgerag.ask.retrieve import Retrieved, retrieve
 from edgerag.config import RetrievalSettings
+from edgerag.errors import EmbedderMismatch
 from edgerag.telemetry.stopwatch import Stopwatch
-from edgerag.types import CancelCheck, Embedder, Filter, Hit, Plan, Scores, WordEvidence
+from edgerag.types import CancelCheck, Embedder, Filter, Hit, Plan, Scores, StoredChunk, WordEvidence
 
 if TYPE_CHECKING:
     from edgerag.types import Library
@@ -60,31 +61,39 @@ def rank(
         deadline_ms=settings.vector_deadline_ms,
     )
     with stopwatch.measure("fuse"):
-        ids = list(dict.fromkeys(hit.chunk_id for hit in (*found.keyword, *found.vector)))
-        # A chunk that went away between the two look-ups is left out by the library.
-        chunks = {chunk.id: chunk for chunk in library.chunks(ids)}
-        exact = exact_matches(exact_strings(plan.question), chunks.values())
-        fused = fuse(
-            keyword=found.keyword,
-            vector=found.vector,
-            keyword_weight=plan.keyword_weight,
-            vector_weight=plan.vector_weight,
-            rrf_k=settings.rrf_k,
-            exact=exact,
-        )
+        fused, chunks = fused_candidates(plan, found, library=library, rrf_k=settings.rrf_k)
     with stopwatch.measure("rerank"):
-        first = [(chunk_id, scores) for chunk_id, scores in fused if chunk_id in chunks][:RERANKED]
+        ids = [each.chunk_id for each in fused[:RERANKED]]
         order = rerank_all(
-            [Found(chunk_id, scores, chunk_id in exact) for chunk_id, scores in first],
-            words=library.word_evidence(plan.question, [chunk_id for chunk_id, _ in first]),
-            nearness=nearness_of(plan, found, library=library, ids=[chunk_id for chunk_id, _ in first]),
+            fused[:RERANKED],
+            words=library.word_evidence(plan.question, ids),
+            nearness=nearness_of(plan, found, library=library, ids=ids),
         )
         if plan.added_words:
             order = _judged_by_own_words(order, words=library.word_evidence(plan.own_question, [i for i, _ in order]))
     reranked = {chunk_id for chunk_id, _ in order}
-    rest = ((chunk_id, scores) for chunk_id, scores in fused if chunk_id in chunks and chunk_id not in reranked)
+    rest = ((each.chunk_id, each.scores) for each in fused if each.chunk_id not in reranked)
     hits = tuple(Hit(chunks[chunk_id], scores) for chunk_id, scores in (*order, *rest))
     return Ranked(hits, found.notes, found.exited_early)
+
+
+def fused_candidates(
+    plan: Plan, found: Retrieved, *, library: Library, rrf_k: int
+) -> tuple[list[Found], dict[int, StoredChunk]]:
+    """What both legs found by the fusion of their ranks, best first, and the chunks by id. A chunk that went away since
+    is left out."""
+    ids = list(dict.fromkeys(hit.chunk_id for hit in (*found.keyword, *found.vector)))
+    chunks = {chunk.id: chunk for chunk in library.chunks(ids)}
+    exact = exact_matches(exact_strings(plan.question), chunks.values())
+    fused = fuse(
+        keyword=found.keyword,
+        vector=found.vector,
+        keyword_weight=plan.keyword_weight,
+        vector_weight=plan.vector_weight,
+        rrf_k=rrf_k,
+        exact=exact,
+    )
+    return [Found(chunk_id, scores, chunk_id in exact) for chunk_id, scores in fused if chunk_id in chunks], chunks
 
 
 def rerank_all(found: Sequence[Found], *, words: WordEvidence, nearness: Nearness | None) -> list[tuple[int, Scores]]:
@@ -131,6 +140,9 @@ def nearness_of(plan: Plan, found: Retrieved, *, library: Library, ids: Sequence
     not know its language."""
     if found.query_vector is None or plan.vector_weight < VECTOR_WEIGHT:
         return None
-    mean, sampled = library.mean_vector()
+    try:
+        (mean, sampled), passages = library.mean_vector(), library.vectors_of(ids)
+    except EmbedderMismatch:  # it was given to another embedder at this moment: the cosines found hold, these do not
+        return None
     level = background(mean_cosine=float(mean @ found.query_vector), sampled=sampled, unrelated=found.unrelated_cosine)
-    return Nearness(question=found.query_vector, passages=library.vectors_of(ids), background=level)
+    return Nearness(question=found.query_vector, passages=passages, background=level)

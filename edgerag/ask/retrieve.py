@@ -131,8 +131,4 @@ class _Embedding:
         return wait(self._vector, is_over, poll_s=_POLL_S)
 
     def is_late(self, deadline_ms: int) -> bool:
-        return bool(deadline_ms) and milliseconds_since(self._began) > deadline_ms
-
-
-def milliseconds_since(moment: float) -> float:
-    return (time.monotonic() - moment) * 1000
+        return bool(deadline_ms) and (time.monotonic() - self._began) * 1000 > deadline_ms

@@ -9,7 +9,7 @@ from fakes import HashingEmbedder, ScriptedGenerator
 
 from edgerag.ask.pipeline import NOT_FOUND, UNCONFIRMED, ask, search
 from edgerag.config import GenerationSettings, RetrievalSettings
-from edgerag.errors import LibraryError, ModelDamaged, ModelMissing, UsageError
+from edgerag.errors import EmbedderMismatch, LibraryError, ModelDamaged, ModelMissing, UsageError
 from edgerag.index.library import Library
 from edgerag.types import (
     Answer,
@@ -171,6 +171,18 @@ def test_words_that_the_conversation_lent_make_no_passage_less_relevant(library:
         assert "/handbook/leave.txt" in [source.hit.chunk.path for source in answer.sources]
     leave = next(s.hit.scores for s in later.sources if s.hit.chunk.path == "/handbook/leave.txt")
     assert leave.covered == 1.0
+
+
+def test_a_change_of_embedder_between_search_and_ranking_leaves_the_words(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def changed(_: Sequence[int]) -> dict[int, Vectors]:
+        raise EmbedderMismatch("The library was given to another embedder.")
+
+    monkeypatch.setattr(library, "vectors_of", changed)
+    answer = answer_of(events_of(TORQUE, library))
+    assert answer.sources[0].hit.chunk.path == "/handbook/pump.txt"
+    assert answer.sources[0].hit.scores.nearness is None
 
 
 def test_tokens_are_counted(library: Library) -> None:
