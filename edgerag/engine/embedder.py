@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 # A micro-batch must hold a whole text (attention looks both ways), so this is also the longest text.
 _LONGEST_TEXT = 8192
+# Threads that wait for each other at every layer cost a short text more than they give: a question of 16 tokens takes
+# 3.6 ms by one thread and 8 by two, one of 64 the same by both (docs/decisions/021).
+_TOKENS_PER_THREAD = 64
 # Each has working memory of its own: 30 MB for a text of 256 tokens. With more cores a worker has several threads.
 MOST_WORKERS = 8
 
@@ -101,7 +104,8 @@ class LlamaEmbedder:
         worker = self._workers[0]
         if worker.is_busy:  # with a passage: a question does not wait for it
             worker = self._spare_worker()
-        vector: Vectors = self.unit(worker.compute([tokens], threads=self._query_threads), [text])[0]
+        threads = min(self._query_threads, 1 + len(tokens) // _TOKENS_PER_THREAD)
+        vector: Vectors = self.unit(worker.compute([tokens], threads=threads), [text])[0]
         return vector
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
