@@ -149,6 +149,9 @@ class GenerationSettings:
     # When that many do not fit into the free memory: a smaller context, or an error that says what would fit.
     when_tight: WhenTight = field(default="shrink", metadata={"choices": get_args(WhenTight)})
     answer_tokens: int = _between(1, 65_536, 256)
+    # How long the model may read before the first word of an answer, where its speed here is known: then sources are
+    # shortened to their best sentences, or left out. 0: any time. What is computed already takes none of it.
+    reading_s: float = _between(0, 3600, 15.0)
     # Where these are not set, the model's file decides, and where that says nothing, the engine (engine/sampling.py).
     temperature: float | None = _between(0, 2, None)
     top_k: int | None = field(default=None, metadata={"low": 0, "high": 1_000_000, "whole": True})

@@ -64,6 +64,7 @@ class ScriptedGenerator:
         self.messages: list[tuple[Message, ...]] = []  # what was encoded last, in order
         self.max_tokens_asked: list[int] = []
         self.prepared: list[tuple[Message, ...]] = []
+        self.token_s = 0.0  # that reading one takes; 0: not known
 
     def count_tokens(self, text: str) -> int:
         return len(text.split())
@@ -72,6 +73,9 @@ class ScriptedGenerator:
         self.messages.append(tuple(messages))
         words = [word for message in messages for part in message.parts for word in (*str(part).split(), "\n")]
         return EncodedChat(tuple(hash_word(word) for word in words))
+
+    def reading_s(self, chat: EncodedChat) -> float | None:
+        return len(chat.tokens) * self.token_s if self.token_s else None
 
     def prepare(self, messages: Sequence[Message]) -> None:
         self.prepared.append(tuple(messages))

@@ -18,7 +18,7 @@ from typing import Literal
 from edgerag.ask.collection_words import JOINTS, UNSPACED, WORDINGS, Wording
 from edgerag.ask.cues import languages_of, lead_of, pronouns_of
 from edgerag.ask.pieces import names_in, pieces
-from edgerag.ask.select import to_sources
+from edgerag.ask.quotes import to_sources
 from edgerag.safe_text import SafeText
 from edgerag.types import DocumentMatch, Hit, KeywordScan, Scores, Source, StoredChunk
 

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from edgerag.ask.select import is_furniture
+from edgerag.ask.quotes import is_furniture
 from edgerag.ask.words import content_words, sentence_spans
 from edgerag.safe_text import SafeText
 from edgerag.types import InstantSentence, Source

@@ -29,11 +29,13 @@ from edgerag.ask.cite import CitationFilter
 from edgerag.ask.follow_up import Earlier, SelfContained, self_contained
 from edgerag.ask.instant import instant_sentences, instant_text
 from edgerag.ask.plan import VECTOR_WEIGHT, make_plan, read_question
-from edgerag.ask.prompt import Assembled, assemble
+from edgerag.ask.prompt import assemble
+from edgerag.ask.quotes import to_sources
 from edgerag.ask.rank import Ranked, rank
 from edgerag.ask.relevance import chunk_probability
 from edgerag.ask.repetition import is_looping
-from edgerag.ask.select import select, to_sources
+from edgerag.ask.select import select
+from edgerag.ask.stitch import stitched
 from edgerag.ask.thoughts import ThoughtFilter
 from edgerag.ask.waiting import start, wait
 from edgerag.config import GenerationSettings, RetrievalSettings
@@ -60,9 +62,11 @@ from edgerag.types import (
     Plan,
     PlanMade,
     Prefill,
+    Prompt,
     PromptReady,
     Sampling,
     SearchResult,
+    SelectionReport,
     Source,
     StageTime,
     StopReason,
@@ -198,6 +202,7 @@ class _Asking:
         self._probability: float | None = None
         self._nearest: tuple[Hit, ...] = ()
         self._exited_early = False
+        self._selection: SelectionReport | None = None
         self._fell_back = False
         self._model = ""
         self._tokens = TokenCounts(prompt=0, answer=0)
@@ -225,6 +230,7 @@ class _Asking:
             probability=self._probability,
             nearest=self._nearest,
             exited_early=self._exited_early,
+            selection=self._selection,
             plan=self._made,
         )
 
@@ -267,10 +273,10 @@ class _Asking:
             yield self._extract()
             return
         self._model = generator.name
-        assembled = self._assemble(generator)
-        yield PromptReady(assembled.prompt)
+        prompt = self._assemble(generator)
+        yield PromptReady(prompt)
         self._check_cancelled()
-        yield from self._generate(generator, assembled)
+        yield from self._generate(generator, prompt)
         self._check(plan)
 
     # ------------------------------------------------------------ stages
@@ -376,16 +382,28 @@ class _Asking:
             }
             self._probability = max(probabilities.values(), default=0.0)
             if self._probability >= self._retrieval.found_probability:
-                selection = select(judged, probabilities=probabilities, source_count=plan.source_count)
-                self._sources = to_sources(selection.hits, question=plan.question)
+                selection = select(
+                    judged,
+                    probabilities=probabilities,
+                    question=plan.question,
+                    count=plan.source_count,
+                    most=max(plan.source_count, plan.most_sources),
+                    room_tokens=plan.room_tokens,
+                    likeness=ranked.likeness,
+                )
+                self._selection = selection.report
+                whole = [hit for hit in selection.hits if hit.chunk.id not in selection.spans]
+                longer = {hit.chunk.id: hit for hit in stitched(whole, around=self._library.text_around)}
+                hits = [longer.get(hit.chunk.id, hit) for hit in selection.hits]
+                self._sources = to_sources(hits, question=plan.question, spans=selection.spans)
             else:
                 self._nearest = judged[:_NEAREST]
         with self._stopwatch.measure("instant"):
             self._instant = instant_sentences(self._sources, question=plan.question, relevance=probabilities)
 
-    def _assemble(self, generator: Generator) -> Assembled:
+    def _assemble(self, generator: Generator) -> Prompt:
         with self._stopwatch.measure("prompt"):
-            assembled = assemble(
+            prompt = assemble(
                 self._question.text,
                 sources=self._sources,
                 history=self._current_history(),
@@ -393,19 +411,22 @@ class _Asking:
                 settings=self._generation,
                 question_cut=self._question.cut,
             )
-        prompt = assembled.prompt
         self._sources = prompt.sources
         self._tokens = TokenCounts(prompt=len(prompt.tokens), answer=0)
+        limit = "the model's context"
+        if prompt.short_of_time:
+            limit = f"the {self._generation.reading_s:g} s that the model may read (generation.reading_s)"
         if prompt.dropped:
-            self._notes.append(f"{_count(len(prompt.dropped), 'source')} did not fit in the model's context.")
-        if assembled.source_cut:
-            self._notes.append("Only the beginning of the source fits in the model's context.")
+            self._notes.append(f"{_count(len(prompt.dropped), 'source')} did not fit in {limit}.")
+        if prompt.shortened:
+            numbers = ", ".join(f"[{number}]" for number in prompt.shortened)
+            self._notes.append(f"Of {numbers} the model has read the sentences that fit best.")
         if prompt.history_dropped:
             turns = _count(prompt.history_dropped, "earlier question")
             self._notes.append(f"{turns} of the conversation did not fit in the prompt.")
         if prompt.question_cut and not self._question.cut:
             self._notes.append("The question was cut to fit in the model's context.")
-        return assembled
+        return prompt
 
     def _current_history(self) -> tuple[Turn, ...]:
         """The turns whose sources stand in the library as they were read: words of a document that was removed or
@@ -420,8 +441,7 @@ class _Asking:
                 turns.append(dataclasses.replace(turn, messages=()) if stale else turn)
         return tuple(turns)
 
-    def _generate(self, generator: Generator, assembled: Assembled) -> Iterator[AskEvent]:
-        prompt = assembled.prompt
+    def _generate(self, generator: Generator, prompt: Prompt) -> Iterator[AskEvent]:
         safe = SafeText()
         thoughts = ThoughtFilter(opening=prompt.opening)
         captions = CaptionStop()

@@ -94,6 +94,8 @@ def make_plan(
         words_first=kind in ("identifier", "keywords"),
         broad=broad,
         entropy_bits=bits,
+        most_sources=settings.source_count,
+        room_tokens=room_tokens,
         added_words=tuple(added),
     )
 

@@ -2,8 +2,9 @@
 
 The prompt always fits, counted by the model's own tokenizer in the model's own chat format. What
 does not fit goes in this order: earlier turns, sources from the last, the repeated best words, the end
-of the question down to half of the room, the end of the only source. Each but the repeated words is
-told in the Prompt or as a note.
+of the question down to half of the room, all but the best sentences of the only source. Each but the repeated words is
+told in the Prompt or as a note. What the model could not read in the time that it has goes in the same order, as far as
+the best sentence of the best source. Of the first source that is left out the best sentences stay, where they fit.
 
 It is laid out so that most of it need not be computed again. A conversation goes on behind what the model
 has read, as long as that fits; only sources that it does not have yet are added. In a new one the sources come
@@ -15,28 +16,53 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from edgerag.ask.captions import BEST_WORDS, QUESTION
+from edgerag.ask.shorten import joined, shortened
 from edgerag.ask.words import sentence_spans
 from edgerag.config import GenerationSettings
 from edgerag.errors import UsageError
-from edgerag.types import EncodedChat, Generator, Message, Passage, Prompt, Source, Turn
+from edgerag.types import Generator, Message, Passage, Prompt, Source, Turn
 
 # Found by trial with the default model (docs/decisions/043): a longer instruction, rules on how to
 # cite, or "using only" made its answers worse. Sentences that it does not mark are attributed by cite.py.
 INSTRUCTION = "Answer the question from the sources. Be short."
 # Earlier turns are prefilled before the first word can come; at 500 tokens a second this is half a second.
 _HISTORY_TOKENS = 250
+# What of a passage is tried, one after the other, when there is no room or no time for all of it.
+_SHARES = (0.85, 0.65, 0.5, 0.35, 0.25, 0.15, 0.08)
 _MARK = re.compile(r"\s*\[\d+\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Assembled:
-    """The prompt, and whether its only source had to be cut."""
+class _Limits:
+    """What a prompt may come to, in the model's own tokens and seconds."""
 
-    prompt: Prompt
-    source_cut: bool
+    generator: Generator
+    context_tokens: int
+    tokens: int  # the rest of the context is for the answer
+    seconds: float  # 0: any time
+
+    @classmethod
+    def of(cls, generator: Generator, settings: GenerationSettings) -> _Limits:
+        context = min(settings.context_tokens, generator.context_tokens)
+        return cls(generator, context, context - min(settings.answer_tokens, context // 2), settings.reading_s)
+
+    def length(self, messages: Sequence[Message]) -> int:
+        return len(self.generator.encode_chat(messages).tokens)
+
+    def has_room(self, messages: Sequence[Message]) -> bool:
+        return self.length(messages) <= self.tokens
+
+    def has_time(self, messages: Sequence[Message]) -> bool:
+        if not self.seconds:
+            return True
+        takes = self.generator.reading_s(self.generator.encode_chat(messages))
+        return takes is None or takes <= self.seconds
+
+    def holds(self, messages: Sequence[Message]) -> bool:
+        return self.has_room(messages) and self.has_time(messages)
 
 
 def assemble(
@@ -47,52 +73,54 @@ def assemble(
     generator: Generator,
     settings: GenerationSettings,
     question_cut: bool = False,
-) -> Assembled:
+) -> Prompt:
     """The prompt for ``sources`` (at least one). Raises UsageError when the context holds no question."""
-    context = min(settings.context_tokens, generator.context_tokens)
-    limit = context - min(settings.answer_tokens, context // 2)
+    limits = _Limits.of(generator, settings)
     quote = " ".join(sources[0].quote.split())
-    continued = _continued(question, sources, history, generator, limit, quote=quote)
+    continued = _continued(question, sources, history, limits, quote=quote)
     if continued is not None:
-        messages, chat, marks = continued
-        return Assembled(
-            _prompt(chat, messages, sources, (), marks, context, settings, question_cut=question_cut), source_cut=False
-        )
-    if len(generator.encode_chat(_messages(_numbered(sources[:1]), (), question, quote=quote)).tokens) > limit:
+        messages, kept, marks = continued
+        short = len(kept) < len(sources)
+        return _prompt(messages, kept, sources, marks, limits, settings, question_cut=question_cut, short_of_time=short)
+    if not limits.has_room(_messages(_numbered(sources[:1]), (), question, quote=quote)):
         quote = ""  # the first thing to go: its words stand in the source
 
-    def length(passages: Sequence[Passage], turns: Sequence[Turn], asked: str) -> int:
-        return len(generator.encode_chat(_messages(passages, turns, asked, quote=quote)).tokens)
+    def conversation(
+        sources: Sequence[Source], turns: Sequence[Turn] = (), asked: str | None = None
+    ) -> tuple[Message, ...]:
+        return _messages(_numbered(sources), turns, question if asked is None else asked, quote=quote)
 
     asked = question
-    passages = _numbered(sources[:1])
-    source_cut = False
-    if length(passages, (), asked) > limit:
-        bare = length((), (), "")
+    kept = list(sources[:1])
+    short_of_time = False
+    if not limits.has_room(conversation(kept)):
+        bare = limits.length(conversation((), (), ""))
         # Half of the room is the question's at most, so that a source has the other.
-        half = bare + max(1, (limit - bare) // 2)
-        asked = _cut_question(question, lambda cut: length((), (), cut) <= half)
-    if length(passages, (), asked) > limit:
-        passages = (_cut_source(sources[0], lambda passage: length((passage,), (), asked) <= limit),)
-        source_cut, kept = True, 1
+        half = bare + max(1, (limits.tokens - bare) // 2)
+        asked = _cut_question(question, lambda cut: limits.length(conversation((), (), cut)) <= half)
+    if not limits.holds(conversation(kept, (), asked)):
+        short_of_time = limits.has_room(conversation(kept, (), asked))
+        kept = [_shortened_first(sources[0], question, limits, lambda source: conversation([source], (), asked))]
     else:
-        kept = _most(len(sources), lambda count: length(_numbered(sources[:count]), (), asked) <= limit)
-        passages = _numbered(sources[:kept])
-    turns = _fitting_history(history, passages, asked, length, limit)
-    messages = _messages(passages, turns, asked, quote=quote)
-    return Assembled(
-        _prompt(
-            generator.encode_chat(messages),
-            messages,
-            sources[:kept],
-            sources[kept:],
-            _marks(sources[:kept]),
-            context,
-            settings,
-            question_cut=question_cut or asked != question,
-            history_dropped=len(history) - len(turns),
-        ),
-        source_cut=source_cut,
+        count = most = _most(len(sources), lambda n: limits.has_room(conversation(sources[:n], (), asked)))
+        while count > 1 and not limits.has_time(conversation(sources[:count], (), asked)):
+            count -= 1
+        short_of_time = count < most
+        kept = list(sources[:count])
+        if count < len(sources):
+            part = _shortened(sources[count], question, lambda one: limits.holds(conversation([*kept, one], (), asked)))
+            kept += [part] if part is not None else []
+    turns = _fitting_history(history, lambda turns: conversation(kept, turns, asked), limits)
+    return _prompt(
+        conversation(kept, turns, asked),
+        kept,
+        sources,
+        _marks(kept),
+        limits,
+        settings,
+        question_cut=question_cut or asked != question,
+        short_of_time=short_of_time,
+        history_dropped=len(history) - len(turns),
     )
 
 
@@ -102,60 +130,61 @@ def opening_messages() -> tuple[Message, ...]:
 
 
 def _prompt(
-    chat: EncodedChat,
     messages: tuple[Message, ...],
+    kept: Sequence[Source],
     sources: Sequence[Source],
-    dropped: Sequence[Source],
     marks: tuple[tuple[int, int], ...],
-    context: int,
+    limits: _Limits,
     settings: GenerationSettings,
     *,
     question_cut: bool,
+    short_of_time: bool,
     history_dropped: int = 0,
 ) -> Prompt:
+    """``kept`` are the first of ``sources``, some of them shortened."""
+    chat = limits.generator.encode_chat(messages)
     return Prompt(
         tokens=chat.tokens,
         passages=chat.passages,
         opening=chat.opening,
         messages=messages,
-        sources=tuple(sources),
+        sources=tuple(kept),
         marks=marks,
-        dropped=tuple(source.hit for source in dropped),
+        dropped=tuple(source.hit for source in sources[len(kept) :]),
+        shortened=tuple(source.number for source in kept if source.spans),
+        short_of_time=short_of_time,
+        reading_s=limits.generator.reading_s(chat),
         history_dropped=history_dropped,
-        answer_room=min(settings.answer_tokens, context - len(chat.tokens)),
+        answer_room=min(settings.answer_tokens, limits.context_tokens - len(chat.tokens)),
         question_cut=question_cut,
     )
 
 
 def _continued(
-    question: str,
-    sources: Sequence[Source],
-    history: Sequence[Turn],
-    generator: Generator,
-    limit: int,
-    *,
-    quote: str,
-) -> tuple[tuple[Message, ...], EncodedChat, tuple[tuple[int, int], ...]] | None:
-    """The conversation as the model has it, with this question behind it; None when there is none or it is full."""
+    question: str, sources: Sequence[Source], history: Sequence[Turn], limits: _Limits, *, quote: str
+) -> tuple[tuple[Message, ...], Sequence[Source], tuple[tuple[int, int], ...]] | None:
+    """The conversation as the model has it, with this question behind it; None when there is none or it is full. Of the
+    sources as many as there is time for: beginning anew would take longer."""
     before = history[-1].messages if history else ()
     if not before:
         return None
     had = [part for message in before for part in message.parts if isinstance(part, Passage)]
     place = {(passage.key, passage.text): number for number, passage in enumerate(had, start=1)}
-    known, new = [], []
-    for source in _in_order(sources):
-        number = place.get((source.hit.chunk.kv_key, _text(source)))
-        if number is None:
-            new.append(source)
-        else:
-            known.append((number, source.number))
-    passages = _numbered(new, ordered=True, first=len(had) + 1)
-    messages = (*before, _asking(passages, question, quote=quote))
-    chat = generator.encode_chat(messages)
-    if len(chat.tokens) > limit:
-        return None
-    marks = (*known, *((number, source.number) for number, source in enumerate(new, start=len(had) + 1)))
-    return messages, chat, marks
+    for count in range(len(sources), 0, -1):
+        known, new = [], []
+        for source in _in_order(sources[:count]):
+            number = place.get((_key(source), _text(source)))
+            if number is None:
+                new.append(source)
+            else:
+                known.append((number, source.number))
+        messages = (*before, _asking(_numbered(new, ordered=True, first=len(had) + 1), question, quote=quote))
+        if not limits.has_room(messages):
+            return None
+        if count == 1 or limits.has_time(messages):
+            added = ((number, source.number) for number, source in enumerate(new, start=len(had) + 1))
+            return messages, sources[:count], (*known, *added)
+    return None
 
 
 def _in_order(sources: Sequence[Source]) -> tuple[Source, ...]:
@@ -175,21 +204,27 @@ def _numbered(sources: Sequence[Source], *, ordered: bool = False, first: int = 
     return tuple(_passage(source, number) for number, source in enumerate(in_order, start=first))
 
 
-def _passage(source: Source, number: int, text: str | None = None) -> Passage:
+def _passage(source: Source, number: int) -> Passage:
     chunk = source.hit.chunk
     heading = chunk.chunk.heading_path[-1] if chunk.chunk.heading_path else ""
     title = chunk.title if heading in ("", chunk.title) else f"{chunk.title}: {heading}"
     return Passage(
         header=f"[{number}] {title}\n",
         home_header=f"[1] {title}\n",
-        text=_text(source) if text is None else f"{text}\n\n",
-        key=chunk.kv_key if text is None else "",
+        text=_text(source),
+        key=_key(source),
         chunk_id=chunk.id,
     )
 
 
 def _text(source: Source) -> str:
-    return f"{source.hit.chunk.chunk.text}\n\n"
+    text = source.hit.chunk.chunk.text
+    return f"{joined(text, source.spans) if source.spans else text}\n\n"
+
+
+def _key(source: Source) -> str:
+    """What names the state of its text; a part of it has none."""
+    return "" if source.spans else source.hit.chunk.kv_key
 
 
 def _messages(passages: Sequence[Passage], turns: Sequence[Turn], question: str, *, quote: str) -> tuple[Message, ...]:
@@ -208,27 +243,62 @@ def _asking(passages: Sequence[Passage], question: str, *, quote: str) -> Messag
 
 
 def _fitting_history(
-    history: Sequence[Turn],
-    passages: Sequence[Passage],
-    question: str,
-    length: Callable[[Sequence[Passage], Sequence[Turn], str], int],
-    limit: int,
+    history: Sequence[Turn], conversation: Callable[[Sequence[Turn]], tuple[Message, ...]], limits: _Limits
 ) -> tuple[Turn, ...]:
-    """The newest turns for which there is room, whole and in order."""
+    """The newest turns for which there is room and time, whole and in order."""
     if not history:
         return ()
-    allowed = min(limit, length(passages, (), question) + _HISTORY_TOKENS)
-    count = _most(len(history), lambda n: length(passages, history[-n:], question) <= allowed)
+    allowed = min(limits.tokens, limits.length(conversation(())) + _HISTORY_TOKENS)
+
+    def fits(count: int) -> bool:
+        messages = conversation(history[-count:])
+        return limits.length(messages) <= allowed and limits.has_time(messages)
+
+    count = _most(len(history), fits)
     return tuple(history[-count:]) if count else ()
 
 
-def _cut_source(source: Source, fits: Callable[[Passage], bool]) -> Passage:
+def _shortened(
+    source: Source, question: str, fits: Callable[[Source], bool], shares: Sequence[float] = _SHARES
+) -> Source | None:
+    """The source in those of its best sentences that fit, by the first of ``shares``; None where none does, or none
+    says anything."""
+    text = source.hit.chunk.chunk.text
+    whole = sum(end - start for start, end in source.spans) or len(text)
+    tried: set[tuple[tuple[int, int], ...]] = {(), source.spans}
+    for share in shares:
+        most = int(whole * share)
+        spans = shortened(text, question=question, fits=lambda length, most=most: length <= most)  # type: ignore[misc]
+        if spans not in tried and fits(part := replace(source, spans=spans)):
+            return part
+        tried.add(spans)
+    return None
+
+
+def _shortened_first(
+    source: Source, question: str, limits: _Limits, conversation: Callable[[Source], tuple[Message, ...]]
+) -> Source:
+    """The best source in what fits of it: its best sentences, or its beginning. Room there must be; when the time is
+    too short for a single sentence, it takes the time that it takes."""
+
+    def has_room(source: Source) -> bool:
+        return limits.has_room(conversation(source))
+
+    part = _shortened(source, question, lambda one: limits.holds(conversation(one)))
+    if part is None and has_room(source):
+        return _shortened(source, question, has_room, _SHARES[::-1]) or source
+    return part or _shortened(source, question, has_room) or _beginning(source, has_room)
+
+
+def _beginning(source: Source, fits: Callable[[Source], bool]) -> Source:
     """As many whole sentences of the source as fit; words, when not even one does."""
     text = source.hit.chunk.chunk.text
+    start = len(text) - len(text.lstrip())
     for ends in ([end for _, end in sentence_spans(text)], [match.end() for match in re.finditer(r"\S+", text)]):
-        count = _most(len(ends), lambda n, ends=ends: fits(_passage(source, 1, text[: ends[n - 1]])))  # type: ignore[misc]
+        parts = [replace(source, spans=((start, end),)) for end in ends]
+        count = _most(len(parts), lambda n, parts=parts: fits(parts[n - 1]))  # type: ignore[misc]
         if count:
-            return _passage(source, 1, text[: ends[count - 1]])
+            return parts[count - 1]
     raise _too_small()
 
 

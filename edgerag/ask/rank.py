@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +15,7 @@ from edgerag.ask.fuse import fuse
 from edgerag.ask.plan import VECTOR_WEIGHT
 from edgerag.ask.rerank import shipped
 from edgerag.ask.retrieve import Retrieved, retrieve
+from edgerag.ask.select import Likeness
 from edgerag.config import RetrievalSettings
 from edgerag.errors import EmbedderMismatch
 from edgerag.telemetry.stopwatch import Stopwatch
@@ -33,11 +34,13 @@ _COVERED, _TOGETHER, _NEARNESS, _IS_EMBEDDED = (
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """The hits, best first, and what went another way. ``exited_early``: the keyword leg was sure by itself."""
+    """The hits, best first, and what went another way. ``exited_early``: the keyword leg was sure by itself.
+    ``likeness`` has the vectors of the reranked ones where vectors were searched."""
 
     hits: tuple[Hit, ...]
     notes: tuple[str, ...]
     exited_early: bool
+    likeness: Likeness = field(default_factory=Likeness)
 
 
 def rank(
@@ -64,17 +67,15 @@ def rank(
         fused, chunks = fused_candidates(plan, found, library=library, rrf_k=settings.rrf_k)
     with stopwatch.measure("rerank"):
         ids = [each.chunk_id for each in fused[:RERANKED]]
-        order = rerank_all(
-            fused[:RERANKED],
-            words=library.word_evidence(plan.question, ids),
-            nearness=nearness_of(plan, found, library=library, ids=ids),
-        )
+        nearness = nearness_of(plan, found, library=library, ids=ids)
+        order = rerank_all(fused[:RERANKED], words=library.word_evidence(plan.question, ids), nearness=nearness)
         if plan.added_words:
             order = _judged_by_own_words(order, words=library.word_evidence(plan.own_question, [i for i, _ in order]))
     reranked = {chunk_id for chunk_id, _ in order}
     rest = ((each.chunk_id, each.scores) for each in fused if each.chunk_id not in reranked)
     hits = tuple(Hit(chunks[chunk_id], scores) for chunk_id, scores in (*order, *rest))
-    return Ranked(hits, found.notes, found.exited_early)
+    likeness = Likeness() if nearness is None else Likeness(nearness.passages, nearness.background)
+    return Ranked(hits, found.notes, found.exited_early, likeness)
 
 
 def fused_candidates(

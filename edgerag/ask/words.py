@@ -22,10 +22,10 @@ _UNSPACED_RUN = re.compile(rf"[{UNSPACED}]")
 # (McNamee & Mayfield 2004, "Character N-Gram Tokenization for European Language Text Retrieval").
 _STEM_LETTERS = 5
 
-_ENDERS = ".!?。！？…؟।"
+ENDERS = ".!?。！？…؟।"
 _CLOSERS = "\"'”’»)]」』）】"
 _SENTENCE_END = re.compile(
-    rf"[{re.escape(_ENDERS)}]+[{re.escape(_CLOSERS)}]*(?=\s|$)|[。！？।]+[{re.escape(_CLOSERS)}]*|\n\s*\n|\n(?=\s*(?:[-*+#>|]|\d+[.)])\s)"
+    rf"[{re.escape(ENDERS)}]+[{re.escape(_CLOSERS)}]*(?=\s|$)|[。！？।]+[{re.escape(_CLOSERS)}]*|\n\s*\n|\n(?=\s*(?:[-*+#>|]|\d+[.)])\s)"
 )
 _ABBREVIATIONS = frozenset(
     {"e.g", "i.e", "etc", "vs", "cf", "al", "dr", "mr", "mrs", "ms", "prof", "st", "nr", "fig", "eq", "vol", "pp", "ca"}

@@ -45,6 +45,7 @@ class GeneratorSettings:
     link_tokens: int = 0
     recompute: Recompute = "none"
     speculation: Literal["lookup", "off"] = "lookup"
+    prefill_tps: float = 0.0  # tokens of a prompt per second as measured before; 0: not known
 
 
 def plain_settings(*, context_tokens: int, threads: int) -> GeneratorSettings:
@@ -116,6 +117,7 @@ class LlamaGenerator:
             link_tokens=settings.link_tokens,
             recompute=settings.recompute,
         )
+        self._prefill_s = 1 / settings.prefill_tps if settings.prefill_tps else None  # per token
 
     @property
     def name(self) -> str:
@@ -132,6 +134,17 @@ class LlamaGenerator:
     def encode_chat(self, messages: Sequence[Message]) -> EncodedChat:
         """The conversation in the model's chat format. Raises ModelDamaged when its template fails on it."""
         return self._chat.encode(messages)
+
+    def reading_s(self, chat: EncodedChat) -> float | None:
+        """See :class:`edgerag.types.Generator`. The speed is that of the last prompts, and before the first one that
+        was measured when the model was tuned."""
+        with self._lock:
+            per_token = self._cache.seconds_per_token or self._prefill_s
+            if per_token is None:
+                return None
+            return per_token * self._cache.uncomputed(
+                chat.tokens, chat.passages, splice=self._settings.passages == "spliced"
+            )
 
     def prepare(self, messages: Sequence[Message]) -> None:
         """Computes what the prompt of ``messages`` begins with, unless the cache holds more than that already."""

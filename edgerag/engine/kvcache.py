@@ -141,6 +141,28 @@ class PromptCache:
             notes=tuple(counts.notes),
         )
 
+    @property
+    def seconds_per_token(self) -> float | None:
+        """What computing a token of a prompt takes, lately; None before the first."""
+        return self._compute_s
+
+    def uncomputed(self, tokens: Sequence[int], passages: Sequence[PassageSpan] = (), *, splice: bool) -> int:
+        """How many of ``tokens`` ``fill`` would have to compute, as far as can be told without reading a state."""
+        kept = self._common(tokens, exact=not splice)
+        if not self._context.is_divisible:
+            return len(tokens) - kept
+        missing = [span for span in passages if kept <= span.start and span.end < len(tokens)]
+        if splice and self._recompute == "last":
+            del missing[-1:]
+        saved = 0
+        for span in missing if splice else missing[:1]:
+            text = tokens[span.start : span.end]
+            key = self._key(span, text)
+            at_home = self._is_home(span, tokens)
+            if key is not None and self._store is not None and (splice or at_home) and self._store.has(key):
+                saved += _state_tokens(span) if at_home else len(text) - min(self._link_tokens, len(text) - 1)
+        return len(tokens) - kept - saved
+
     def append(self, tokens: Sequence[int]) -> bool:
         """Decodes a few tokens behind what is held, with the logits of all. False when it was aborted."""
         return self._decode(tokens, outputs_all=True)
@@ -162,12 +184,16 @@ class PromptCache:
     def _keep_common(self, tokens: Sequence[int], *, exact: bool) -> None:
         """Forgets what differs from ``tokens``, what is approximate where that is not wanted, and the last token, as
         its logits are wanted."""
+        self.trim(self._common(tokens, exact=exact))
+
+    def _common(self, tokens: Sequence[int], *, exact: bool) -> int:
+        """How many of ``tokens`` can be kept."""
         most = min(len(self._tokens), len(tokens) - 1)
         if exact and self._approximate:
             most = min(most, self._approximate[0][0])
         held, wanted = np.asarray(self._tokens[:most]), np.asarray(tokens[:most])
         differing = np.flatnonzero(held != wanted)
-        self.trim(int(differing[0]) if differing.size else most)
+        return int(differing[0]) if differing.size else most
 
     def _is_home(self, span: PassageSpan, tokens: Sequence[int]) -> bool:
         nothing_moved = not self._approximate or self._approximate[0][0] >= span.start

@@ -163,6 +163,26 @@ def read_chunks(db: sqlite3.Connection, chunk_ids: Sequence[int]) -> list[Stored
     return [found[chunk_id] for chunk_id in chunk_ids if chunk_id in found]
 
 
+def text_around(db: sqlite3.Connection, chunk_id: int, characters: int) -> tuple[str, str]:
+    """So many characters of the document before a chunk and behind it, as far as there are. "" where the chunk next to
+    it holds what cannot be seen in the file, and for a chunk that is not there."""
+    row = db.execute(
+        """SELECT c.document_id, c.start, c."end", d.text_length,
+            coalesce((SELECT max(hidden) FROM chunks o WHERE o.document_id = c.document_id
+                AND o.ordinal = c.ordinal - 1), 0),
+            coalesce((SELECT max(hidden) FROM chunks o WHERE o.document_id = c.document_id
+                AND o.ordinal = c.ordinal + 1), 0)
+        FROM chunks c JOIN documents d ON d.id = c.document_id WHERE c.id = ?""",
+        (chunk_id,),
+    ).fetchone()
+    if row is None:
+        return "", ""
+    document_id, start, end, length, hidden_before, hidden_behind = row
+    before = "" if hidden_before else read_text(db, document_id, start=max(0, start - characters), end=start)
+    behind = "" if hidden_behind else read_text(db, document_id, start=end, end=min(length, end + characters))
+    return before, behind
+
+
 def pending_chunks(db: sqlite3.Connection, limit: int) -> list[StoredChunk]:
     """The first ``limit`` chunks without a vector, in id order."""
     rows = db.execute(_SELECT + " WHERE c.state = 0 ORDER BY c.id LIMIT ?", (max(0, limit),)).fetchall()

@@ -229,6 +229,12 @@ class Library:
         with self._store.reading() as db:
             return documents.parsed_document(db, document_id)
 
+    def text_around(self, chunk_id: int, characters: int) -> tuple[str, str]:
+        """So many characters of its document before a chunk and behind it, as far as there are; "" for a chunk that
+        is not there any more."""
+        with self._store.reading() as db:
+            return chunk_rows.text_around(db, chunk_id, characters)
+
     def put_document(
         self,
         parsed: ParsedDocument,

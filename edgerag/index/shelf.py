@@ -332,6 +332,14 @@ class Shelf:
                     found[shelved.id] = shelved
         return [found[chunk_id] for chunk_id in chunk_ids if chunk_id in found]
 
+    def text_around(self, chunk_id: int, characters: int) -> tuple[str, str]:
+        """See Library.text_around; "" where its library is not there now."""
+        for place in self._open():
+            for own in place.own([chunk_id]):
+                for _, around in self._each(partial(Library.text_around, chunk_id=own, characters=characters), [place]):
+                    return around
+        return "", ""
+
     def parsed_document(self, document_id: int) -> ParsedDocument:
         """Raises UsageError if there is no such document, or its library is not there now."""
         for place in self._open():

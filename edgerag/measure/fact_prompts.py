@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 
 from edgerag.ask.prompt import assemble
-from edgerag.ask.select import to_sources
+from edgerag.ask.quotes import to_sources
 from edgerag.config import GenerationSettings
 from edgerag.engine.tuning.facts import FactQuestion
 from edgerag.engine.tuning.gate import Layout
@@ -17,10 +18,12 @@ _UNSCORED = Scores(keyword=None, keyword_rank=None, vector=None, vector_rank=Non
 def fact_layout(settings: GenerationSettings) -> Layout:
     """A layout for :func:`edgerag.engine.tuning.gate.run_gate` under these settings."""
 
+    unhurried = dataclasses.replace(settings, reading_s=0)  # what is compared has to be the same for all
+
     def layout(question: FactQuestion, generator: Generator) -> EncodedChat:
         sources = to_sources(_hits(question), question=question.question)
-        assembled = assemble(question.question, sources=sources, history=(), generator=generator, settings=settings)
-        return EncodedChat(assembled.prompt.tokens, assembled.prompt.passages)
+        prompt = assemble(question.question, sources=sources, history=(), generator=generator, settings=unhurried)
+        return EncodedChat(prompt.tokens, prompt.passages)
 
     return layout
 

@@ -364,10 +364,10 @@ def _opened(
 
 
 def _prompt(question: FactQuestion, generator: LlamaGenerator, history: Sequence[Turn] = ()) -> Prompt:
-    settings = GenerationSettings(context_tokens=CONTEXT_TOKENS, answer_tokens=_DECODED_TOKENS)
+    settings = GenerationSettings(context_tokens=CONTEXT_TOKENS, answer_tokens=_DECODED_TOKENS, reading_s=0)
     return assemble(
         question.question, sources=sources_of(question), history=history, generator=generator, settings=settings
-    ).prompt
+    )
 
 
 def _run(generator: LlamaGenerator, tokens: Sequence[int], passages: Sequence[Any], *, room: int) -> str:

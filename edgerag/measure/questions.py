@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgerag.ask.select import to_sources
+from edgerag.ask.quotes import to_sources
 from edgerag.ask.words import content_words
 from edgerag.engine.tuning.perplexity import read_prose
 from edgerag.errors import UsageError

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from edgerag.types.prompting import Message, Prefill, Prompt
-from edgerag.types.searching import Hit, Plan, Source
+from edgerag.types.searching import Hit, Plan, SelectionReport, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,7 @@ class Answer:
     plan: Plan | None = None  # None of an answer that was cancelled before there was one
     probability: float | None = None  # that there is anything about the question; None where that was not judged
     exited_early: bool = False  # the words were sure, so that no vectors were searched
+    selection: SelectionReport | None = None  # None where there was nothing to choose from
     nearest: tuple[Hit, ...] = ()  # where nothing was found: what is nearest to it, and answers nothing
 
 

@@ -61,7 +61,10 @@ class Prompt:
     messages: tuple[Message, ...]  # what the tokens say
     sources: tuple[Source, ...]  # by number; in the prompt the best one stands last, next to the question
     marks: tuple[tuple[int, int], ...]  # (number that a source has in the prompt, number of the source)
-    dropped: tuple[Hit, ...]  # hits that did not fit
+    dropped: tuple[Hit, ...]  # hits for which there was no room, or no time
+    shortened: tuple[int, ...]  # numbers of the sources of which only some sentences are given
+    short_of_time: bool  # there would have been room for more
+    reading_s: float | None  # that it will take, as expected; None where the speed is not known
     history_dropped: int  # turns of the conversation that did not fit
     answer_room: int  # tokens left for the answer
     question_cut: bool  # the question itself was longer than the context

@@ -57,6 +57,8 @@ class Library(Protocol):
 
     def chunks(self, chunk_ids: Sequence[int]) -> list[StoredChunk]: ...
 
+    def text_around(self, chunk_id: int, characters: int) -> tuple[str, str]: ...
+
     def term_weights(self, query: str) -> dict[str, float]: ...
 
     def scan_keywords(
@@ -112,6 +114,11 @@ class Generator(Protocol):
     def encode_chat(self, messages: Sequence[Message]) -> EncodedChat:
         """The conversation in the model's own chat format, opened for the assistant's reply.
         Parts are tokenised as plain text: whatever they hold, they yield no control token."""
+        ...
+
+    def reading_s(self, chat: EncodedChat) -> float | None:
+        """How long it takes until the first word of a reply to ``chat``, with what of it is computed already; None
+        while the speed of this model on this machine is not known."""
         ...
 
     def prepare(self, messages: Sequence[Message]) -> None:

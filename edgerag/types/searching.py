@@ -93,7 +93,7 @@ class Plan:
     question: str  # as it is searched: a follow-up with the words that the conversation lent it
     script: str  # the writing system that dominates: "latin", "han", "thai", ...
     terms: tuple[str, ...]  # content words of the question, as the keyword index folds them
-    source_count: int  # most sources to show
+    source_count: int  # sources of the usual length that it gets
     candidate_count: int  # hits asked of each leg
     keyword_weight: float
     vector_weight: float
@@ -102,6 +102,8 @@ class Plan:
     broad: bool = False  # asks for more than one place: a comparison, an overview
     entropy_bits: float = 0.0  # how many words the question is spread over, by their rarity: 2 ** bits of equal weight
     words_first: bool = False  # the vector leg runs only where the keyword leg is not sure
+    most_sources: int = 0  # however short they are
+    room_tokens: int | None = None  # that the sources may take of the prompt; None where there is no prompt
     added_words: tuple[str, ...] = ()  # those of ``question`` that the conversation lent, at its end
 
     @property
@@ -120,6 +122,36 @@ class Source:
     quote: str  # the words shown for it, verbatim from the document
     quote_start: int  # offset of the quote in the document text
     cited: bool
+    # The sentences of it that the model is given, by their offsets in the chunk's text; () is all of it.
+    spans: tuple[tuple[int, int], ...] = ()
+
+
+# Why a hit did not become a source: too little to do with the question, the words of a chosen one, nearly its vector,
+# more than there is room for, more than were wanted.
+LeftOutWhy = Literal["irrelevant", "copy", "alike", "no_room", "enough"]
+
+
+@dataclass(frozen=True, slots=True)
+class HitLeftOut:
+    hit: Hit
+    why: LeftOutWhy
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionReport:
+    """How the sources were chosen. Tokens are the embedder's."""
+
+    budget_tokens: int
+    relevant_tokens: int  # of all that might have become a source
+    used_tokens: int
+    redundancy: float  # mean overlap of the sources (Jaccard over pairs of words), 0 to 1
+    left_out: tuple[HitLeftOut, ...]
+
+    @property
+    def fill(self) -> float:
+        """The share of the budget that is used, as far as there is so much to use; 1.0 where there is nothing."""
+        possible = min(self.budget_tokens, self.relevant_tokens)
+        return min(1.0, self.used_tokens / possible) if possible else 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from edgerag.types import (
     Plan,
     Prefill,
     SegmentBlocks,
+    SelectionReport,
     Source,
     own_id,
     page_unit,
@@ -85,6 +86,18 @@ def answer_record(answer: Answer) -> Mapping[str, Any]:
         "probability": None if answer.probability is None else round(answer.probability, 4),
         "nearest": [hit_record(hit) for hit in answer.nearest],
         "exited_early": answer.exited_early,
+        "selection": None if answer.selection is None else selection_record(answer.selection),
+    }
+
+
+def selection_record(report: SelectionReport) -> Mapping[str, Any]:
+    return {
+        "budget_tokens": report.budget_tokens,
+        "relevant_tokens": report.relevant_tokens,
+        "used_tokens": report.used_tokens,
+        "fill": round(report.fill, 4),
+        "redundancy": round(report.redundancy, 4),
+        "left_out": [{"chunk_id": left.hit.chunk.id, "why": left.why} for left in report.left_out],
     }
 
 
@@ -122,13 +135,14 @@ def reuse_words(prefill: Prefill | None) -> str:
 
 
 def source_record(source: Source) -> Mapping[str, Any]:
-    quote_start = source.quote_start
+    quote_start, chunk_start = source.quote_start, source.hit.chunk.chunk.start
     return {
         "number": source.number,
         "cited": source.cited,
         "quote": source.quote,
         "quote_start": quote_start,
         "quote_end": quote_start + len(source.quote),
+        "given": [[chunk_start + start, chunk_start + end] for start, end in source.spans] or None,
         **hit_record(source.hit),
     }
 

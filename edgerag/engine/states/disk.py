@@ -92,6 +92,10 @@ class DiskTier:
                 return header.facts, data
         return None
 
+    def has(self, key: StateKey) -> bool:
+        """Whether there is a file of that name."""
+        return any(places.path_of(self._folder, key, deprecated=deprecated).is_file() for deprecated in (False, True))
+
     def touch(self, key: StateKey, *, now_s: float) -> None:
         """Notes a use of a state whose bytes came from elsewhere."""
         path = places.path_of(self._folder, key)

@@ -125,6 +125,14 @@ class StateStore:
         facts, data = found
         return State(data, facts.token_count, facts.cost_s, "disk")
 
+    def has(self, key: StateKey) -> bool:
+        """Whether there seems to be a state of that key: nothing of it is read, and it may be found damaged yet."""
+        with self._lock:
+            if self._closed:
+                return False
+            held = self._ram.find(key) is not None
+        return held or self._disk.has(key)
+
     def put(
         self,
         key: StateKey,

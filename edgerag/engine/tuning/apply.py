@@ -105,6 +105,7 @@ def tuned_settings(
         passages=passages,
         link_tokens=link_tokens if passages == "spliced" else 0,
         recompute=recompute if passages == "spliced" else "none",
+        prefill_tps=tuning.prefill_tps if tuning else 0.0,
     )
 
 

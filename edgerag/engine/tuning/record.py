@@ -121,6 +121,12 @@ class Tuning:
         gate = self.gate
         return gate if gate is not None and gate.finished and gate.numerics == self.choice.numerics_name else None
 
+    @property
+    def prefill_tps(self) -> float:
+        """Tokens of a prompt per second as it was last measured of what is chosen; 0.0 before that."""
+        chosen = (one for one in reversed(self.measurements) if one.verdict in ("measured", "taken"))
+        return next((one.prefill_tps for one in chosen if one.prefill_tps), 0.0)
+
 
 def tuning_key(model: ModelFile, topology: Topology | None = None) -> str:
     """Names the machine, the file and the engine. The file, not the weights that it was made from: those are the same

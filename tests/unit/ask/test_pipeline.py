@@ -332,6 +332,27 @@ def test_a_model_that_repeats_itself_is_stopped(library: Library) -> None:
     assert any("repeat itself" in note for note in answer.notes)
 
 
+def test_how_the_sources_were_chosen_is_told(library: Library) -> None:
+    answer = answer_of(events_of(TORQUE, library))
+    report = answer.selection
+    assert report is not None
+    assert 0 < report.used_tokens <= report.budget_tokens
+    assert 0 <= report.redundancy <= 1 and 0 < report.fill <= 1
+    shown = {source.hit.chunk.id for source in answer.sources}
+    assert shown.isdisjoint(left.hit.chunk.id for left in report.left_out)
+    assert answer_of(events_of("Who won the chess match in 1972?", library)).selection is None
+
+
+def test_a_model_too_slow_for_all_sources_reads_the_best_sentences_and_it_is_said(library: Library) -> None:
+    generator = ScriptedGenerator("It is 12 newton metres [1].")
+    generator.token_s = 1.0
+    answer = answer_of(
+        events_of(TORQUE, library, generator=lambda: generator, generation=GenerationSettings(reading_s=5.0))
+    )
+    assert answer.found and len(answer.sources) == 1
+    assert any("generation.reading_s" in note or "sentences that fit best" in note for note in answer.notes)
+
+
 def test_escape_codes_of_the_model_never_reach_the_answer(library: Library) -> None:
     generator = ScriptedGenerator("It is \x1b[31m12\x1b[0m newton\x07 metres \x1b]0;owned\x07[1].")
     answer = answer_of(events_of(TORQUE, library, generator=lambda: generator))

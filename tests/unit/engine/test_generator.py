@@ -42,6 +42,15 @@ def test_it_answers(generator: LlamaGenerator) -> None:
     assert [step.token_count for step in steps[:-1]] == list(range(1, len(steps)))
 
 
+def test_how_long_a_prompt_will_take_follows_from_what_is_computed_already(generator: LlamaGenerator) -> None:
+    short = generator.encode_chat([Message("user", ("What is the capital of France?",))])
+    long = generator.encode_chat([Message("user", ("Say why. " * 100,))])
+    answer(generator, long.tokens, room=1)
+    expected = generator.reading_s(long), generator.reading_s(short)
+    assert expected[0] is not None and expected[1] is not None
+    assert 0 < expected[0] < expected[1], "but one token it is there"
+
+
 def test_it_stops_at_max_tokens(generator: LlamaGenerator) -> None:
     tokens = prompt(generator, "Count from one to a hundred.")
     steps = list(generator.generate(tokens, max_tokens=5, sampling=GREEDY, cancelled=never))

@@ -235,6 +235,22 @@ def test_spliced_passages_are_restored_where_they_stand(
     assert again.computed_tokens == len(chat.tokens) - kept_tokens(chat.passages[0]) - sum(text_tokens[1:])
 
 
+@pytest.mark.parametrize("splice", [False, True])
+def test_how_much_has_to_be_computed_is_known_before(
+    encoder: ChatEncoder, cache_of: Callable[..., PromptCache], splice: bool
+) -> None:
+    cache = cache_of(link_tokens=8)
+    assert cache.seconds_per_token is None
+    for names in (("valve", "pump"), ("valve", "pump"), ("pump", "filter"), ("filter",), ("valve", "pump", "filter")):
+        chat = chat_of(encoder, *names)
+        expected = cache.uncomputed(chat.tokens, chat.passages, splice=splice)
+        computed = cache.fill(chat.tokens, chat.passages, splice=splice, cancelled=never).computed_tokens
+        # A passage that is computed at home first takes the tokens before it too.
+        assert expected == pytest.approx(computed, abs=20)
+        cache.saved()
+    assert cache.seconds_per_token is not None
+
+
 def test_link_tokens_are_computed_in_place(
     context: Context, encoder: ChatEncoder, cache_of: Callable[..., PromptCache]
 ) -> None:

@@ -115,6 +115,17 @@ def test_only_the_exact_key_finds_a_state(make: Callable[..., Made]) -> None:
         assert made.store.troubles() == (), "nothing is wrong with a state that is another's"
 
 
+@pytest.mark.parametrize("limits", [{}, {"ram_bytes": 0}, {"disk_bytes": 0}])
+def test_whether_there_is_a_state_is_told_without_reading_it(make: Callable[..., Made], limits: dict[str, int]) -> None:
+    made = make(**limits)
+    assert not made.store.has(key("doc-1"))
+    made.put("doc-1")
+    assert made.store.has(key("doc-1")) and not made.store.has(key("doc-1", scope=OTHER_SCOPE))
+    assert made.store.status().misses == 0, "asking is no use of it"
+    made.store.drop(["doc-1"])
+    assert not made.store.has(key("doc-1"))
+
+
 def test_a_name_has_one_state(make: Callable[..., Made]) -> None:
     made = make()
     made.put("doc-1", b"first")

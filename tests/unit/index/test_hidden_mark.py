@@ -14,6 +14,18 @@ def marks(library: Library) -> list[bool]:
     return [stored.chunk.hidden for stored in sorted(chunks, key=lambda stored: stored.chunk.ordinal)]
 
 
+def test_hidden_words_next_to_a_chunk_are_not_given_as_what_stands_around_it(
+    opened: Callable[..., Library], material: Any
+) -> None:
+    library = opened()
+    parsed, chunks = material.document(["All of it", "is seen here,", "and this is not."])
+    facts = {"path": "/docs/a.pdf", "root": "/docs", "content_sha256": "0", "size_bytes": 1, "mtime_ns": 1}
+    library.put_document(parsed, [*chunks[:2], dataclasses.replace(chunks[2], hidden=True)], **facts)
+    middle = next(stored.id for stored in library.pending_chunks(9) if stored.chunk.ordinal == 1)
+    before, behind = library.text_around(middle, 400)
+    assert before.startswith("All of it") and behind == ""
+
+
 def test_the_mark_is_kept_and_taken_back(opened: Callable[..., Library], material: Any) -> None:
     library = opened()
     parsed, chunks = material.document(["All of it is seen.", "Some of it is not."])

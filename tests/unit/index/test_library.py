@@ -57,6 +57,18 @@ def test_a_document_comes_back_as_it_was_put(opened: Any, material: Any) -> None
     assert {(each.document_id, each.path, each.title) for each in stored} == {(document_id, path, "Tïtle")}
 
 
+def test_the_text_around_a_chunk_is_that_of_its_document(opened: Any, material: Any) -> None:
+    library = opened()
+    parsed, _ = material.document(PARAGRAPHS)
+    material.put(library, "/a", PARAGRAPHS)
+    for stored in library.pending_chunks(30):
+        before, behind = library.text_around(stored.id, 50)
+        chunk = stored.chunk
+        assert before == parsed.text[max(0, chunk.start - 50) : chunk.start]
+        assert behind == parsed.text[chunk.end : chunk.end + 50]
+    assert library.text_around(999, 50) == ("", "")
+
+
 def test_an_empty_document_is_kept(opened: Any) -> None:
     library = opened()
     parsed = ParsedDocument(text="", title="", media_type="text/plain")

@@ -136,6 +136,8 @@ def test_chunks_and_documents_name_their_library(animals_and_pumps: Libraries) -
         alone = animals_and_pumps.read(chunk.library)
         (own,) = alone.chunks([own_id(chunk.id)])
         assert (own.document_id, own.chunk) == (own_id(chunk.document_id), chunk.chunk)
+        assert shelf.text_around(chunk.id, 40) == alone.text_around(own_id(chunk.id), 40)
+    assert shelf.text_around(7 << 60, 40) == ("", "")
     assert len({chunk.id for chunk in chunks}) == 2, "both libraries count from 1"
     assert shelf.chunks([9999, chunks[0].id, 7 << 60]) == [chunks[0]]
 

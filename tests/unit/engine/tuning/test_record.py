@@ -21,6 +21,7 @@ from edgerag.engine.tuning.record import (
     RequantisedFile,
     Tuning,
     Tunings,
+    Verdict,
     tuning_key,
 )
 from edgerag.machine.cores import Core
@@ -54,6 +55,15 @@ FULL = Tuning(
         passages="spliced",
     ),
 )
+
+
+def test_the_speed_is_that_of_what_was_chosen_last() -> None:
+    def measured(verdict: Verdict, prefill_tps: float) -> Measurement:
+        return Measurement("x", "1", "2", "s", prefill_tps=prefill_tps, verdict=verdict)
+
+    lines = (measured("measured", 100.0), measured("taken", 150.0), measured("taken", 0.0), measured("refused", 90.0))
+    assert dataclasses.replace(FULL, measurements=lines).prefill_tps == 150.0
+    assert dataclasses.replace(FULL, measurements=()).prefill_tps == 0.0
 
 
 def test_what_is_kept_is_found_by_another_process(tmp_path: Path) -> None:
