@@ -192,7 +192,22 @@ class ScriptedSession:
         yield HitsFound(tuple(source.hit for source in sources))
         yield InstantAnswer(self.instant, sources)
         self.before_model()
-        yield PromptReady(Prompt((1,) * 512, (), (), sources, (), (), 0, 256, question_cut=False))
+        yield PromptReady(
+            Prompt(
+                tokens=(1,) * 512,
+                passages=(),
+                messages=(),
+                sources=sources,
+                marks=(),
+                dropped=(),
+                shortened=(),
+                short_of_time=False,
+                reading_s=None,
+                history_dropped=0,
+                answer_room=256,
+                question_cut=False,
+            )
+        )
         if self.thought:
             yield ThoughtDelta(self.thought[: len(self.thought) // 2])
             self.before_answer()
