@@ -27,6 +27,7 @@ _NAMES = ("name", "title", "label", "id", "key")
 _WIDTH = 100  # of a line that is laid out
 _DEEPEST_INDENT = 40
 _MOST_GROWTH = 4  # by line ends and indentation
+_SHORT = 1_000  # characters; up to here it does not matter
 
 
 @dataclass(slots=True)
@@ -132,8 +133,8 @@ def _value(piece: str) -> str:
 def laid_out(text: str) -> str:
     """The same JSON over many lines, indented; small arrays and objects stay on one.
 
-    "" when that would be several times as long: so much nesting says nothing."""
-    return joined(_layout(text), most=_MOST_GROWTH * len(text)).strip("\n")
+    "" when that would be long, and several times as long as the text: so much nesting says nothing."""
+    return joined(_layout(text), most=max(_SHORT, _MOST_GROWTH * len(text))).strip("\n")
 
 
 def _layout(text: str) -> Iterator[str]:
