@@ -22,6 +22,7 @@
     │   │   └── DocumentScanned               none but in pictures, or in fonts that do not say their letters
     │   ├── DocumentEncrypted             needs a password
     │   ├── DocumentDamaged               the parser refused it
+    │   ├── DocumentGone                  it went while the others were read
     │   └── ParserDied                    its parser crashed, hung or ran out of memory
     ├── StorageFull                   5   the disk is full, or refuses to write
     │   └── OutputRefused                 standard output cannot be written
@@ -138,6 +139,10 @@ class DocumentEncrypted(DocumentError):
 
 
 class DocumentDamaged(DocumentError):
+    pass
+
+
+class DocumentGone(DocumentError):
     pass
 
 

@@ -95,19 +95,22 @@ _GROUPS = (
 )
 _BY_WORD = {word: type_ for type_ in (*_SINGLE, *_GROUPS) for word in (type_.name, *type_.also)}
 _BY_MEDIA_TYPE = {media_type: type_.name for type_ in _SINGLE for media_type in type_.media_types}
+_NAMES_IN_SMALL_LETTERS = {media_type.lower(): name for media_type, name in _BY_MEDIA_TYPE.items()}
 
 
 def normal_type(text: str) -> str:
-    """The name that is used for a type, whichever word was said for it, in the plural too; an extension in small
-    letters; any other word as it is."""
-    word = text.strip().lower()
+    """The name that is used for a type, whichever word was said for it, in the plural too, or its media type; an
+    extension in small letters, also where it is written as a pattern (``*.log``); any other word as it is."""
+    word = text.strip().lower().removeprefix("*")
+    if word in _NAMES_IN_SMALL_LETTERS:
+        return _NAMES_IN_SMALL_LETTERS[word]
     found = _BY_WORD.get(word) or _BY_WORD.get(word.removesuffix("s"))
     return word if found is None else found.name
 
 
 def is_extension(name: str) -> bool:
-    """Whether a type is an extension: a dot, and something behind it."""
-    return len(name) > 1 and name.startswith(".")
+    """Whether a type is an extension: a dot, and a word behind it."""
+    return name.startswith(".") and any(map(str.isalnum, name))
 
 
 def media_types_of(name: str) -> tuple[str, ...]:

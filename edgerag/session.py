@@ -203,12 +203,13 @@ class Session:
         changed: Collection[str] | None = None,
         withheld: Collection[str] = (),
         prune: bool = False,
+        ocr_again: bool = False,
         cancelled: CancelCheck = never,
     ) -> Iterator[IngestEvent]:
         """Reads documents into the library, making it if there is none, and gives them ``tags``. The passwords are
         tried on protected files, and kept nowhere. With ``changed`` only these absolute paths under ``paths`` are
         looked at; ``withheld`` are never read. With ``prune`` a named folder in which nothing is left
-        loses its documents.
+        loses its documents. With ``ocr_again`` what OCR can read is read again where other settings of it held then.
 
         Raises EdgeragError.
         """
@@ -232,6 +233,7 @@ class Session:
                 changed=changed,
                 withheld=withheld,
                 prune=prune,
+                ocr_again=ocr_again,
                 cancelled=cancelled,
             ):
                 yield _with_trouble(event, embedder.made())
@@ -244,6 +246,7 @@ class Session:
         passwords: Sequence[str] = (),
         withheld: Collection[str] = (),
         prune: bool = False,
+        ocr_again: bool = False,
         cancelled: CancelCheck = never,
     ) -> Iterator[WatchEvent]:
         """As :meth:`ingest`, then again what changes under ``paths``, until ``cancelled()``; the library is held only
@@ -262,6 +265,7 @@ class Session:
                 changed=changed,
                 withheld=withheld,
                 prune=prune,
+                ocr_again=ocr_again,
                 cancelled=cancelled,
             )
 
@@ -725,12 +729,12 @@ class Session:
         open_it = partial(open_library, folder, residency=self._residency(), kv_sink=kv_sink)
         try:
             return open_it(mode="read")
-        except LibraryOutdated as outdated:
+        except LibraryOutdated:
             # Nobody should have to know that it was written by an older program: opening it for writing brings it up.
             try:
                 open_it(mode="write", seal_settings=self._seal_settings()).close()
-            except StorageFull:
-                raise outdated from None
+            except StorageFull:  # on a disk that cannot be written
+                return open_it(mode="read", as_copy=True)
             return open_it(mode="read")
 
     def _open_writer(self) -> Library:

@@ -9,41 +9,52 @@ lid?" has its answer in one sentence and is an ordinary question. Pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import PurePath
 from typing import Literal
 
-from edgerag.ask.collection_words import JOINTS, UNSPACED, WORDINGS, Wording
-from edgerag.ask.cues import languages_of, lead_of, pronouns_of
-from edgerag.ask.pieces import names_in, pieces
-from edgerag.ask.quotes import to_sources
-from edgerag.safe_text import SafeText
-from edgerag.types import DocumentMatch, Hit, KeywordScan, Scores, Source, StoredChunk
-
-# Documents named in one answer: a screenful.
-MOST_DOCUMENTS = 20
-_MOST_PIECES_NAMED = 8
-_NAME_CHARACTERS = 80
-_WHAT_IS_COUNTED = (
-    "Only these words are counted, in any case and with other endings; what is said in other words is not."
+from edgerag.ask.collection_words import (
+    CHINESE_NOT,
+    FILE_KINDS,
+    FILE_NOUNS,
+    GENRE_KINDS,
+    JAPANESE_NEGATION,
+    JAPANESE_NOT,
+    TURKISH_NOT,
+    UNSPACED,
+    UNSPACED_HOLDERS,
+    WORDINGS,
+    Wording,
 )
+from edgerag.ask.cues import languages_of, lead_of, pronouns_of
+from edgerag.ask.joined_words import Joined, JoinReader, join_reader
+from edgerag.ask.pieces import names_in, pieces
+from edgerag.file_types import is_extension, media_types_of, normal_type, types_of
+from edgerag.types import Filter, WordQuery
 
 
 @dataclass(frozen=True, slots=True)
 class CollectionQuestion:
-    """What is to be counted: the words that must stand there, as the question has them; none for everything."""
+    """What is to be counted: the documents that ``words`` mean; of these ``types`` alone, where there are any."""
 
     wants: Literal["count", "list"]
-    pieces: tuple[str, ...]
+    words: WordQuery
+    types: tuple[str, ...] = ()
     # Whether documents or mentions are asked about in so many words. "List all valves" need not be: where no passage
     # holds all its words it is answered like any other question.
     of_documents: bool = True
     # It says "mention it": what, only the conversation tells.
     leans: bool = False
-    # Words of it, such as "or" and "not", that a count of documents with all of the pieces does not follow.
+    # Words of it, such as "only", that a count does not follow.
     unfollowed: tuple[str, ...] = ()
+    # "E-mails" may be a word that stands there, or a type of file: the same question for where there are such files.
+    as_type: CollectionQuestion | None = None
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """The words that must stand there, or some of which must."""
+        return self.words.held
 
 
 def collection_question(question: str) -> CollectionQuestion | None:
@@ -55,51 +66,29 @@ def collection_question(question: str) -> CollectionQuestion | None:
     for language in WORDINGS:
         found = _compiled(language).read(asked)
         if found is not None:
-            return replace(found, unfollowed=_joints(asked, language)) if found.pieces else found
-    for wants, pattern in _unspaced():
-        match = pattern.search(asked)
-        if match is not None:
-            what = " ".join(filter(None, match.groupdict().values()))
-            return CollectionQuestion(wants, _content(what, question=asked))
-    return None
+            return found
+    return _unspaced_question(asked)
 
 
-def unfollowed_note(collection: CollectionQuestion) -> str:
-    """What was not counted as it was asked; "" when all was."""
-    if not collection.unfollowed:
-        return ""
-    words = " and ".join(f"“{word}”" for word in collection.unfollowed)
-    return f"A count does not follow {words}: counted are documents with all of the words. Ask for each alone."
-
-
-def scanned_pieces(collection: CollectionQuestion, added: Sequence[str]) -> tuple[str, ...]:
+def scanned_words(collection: CollectionQuestion, added: Sequence[str]) -> WordQuery:
     """What is looked for: the question's own words, or names among those that were lent, else the first of them."""
     if not collection.leans:
-        return collection.pieces
+        return collection.words
     names = names_in(" ".join(["of", *added]))  # a capital counts inside a sentence
-    return tuple(word for word in added if word in names) or tuple(added[:1])
+    return WordQuery.all_of(tuple(word for word in added if word in names) or tuple(added[:1]))
 
 
-def scan_sources(scan: KeywordScan, chunks: Mapping[int, StoredChunk], *, question: str) -> tuple[Source, ...]:
-    """A source for each document that is named and whose passage is among ``chunks`` (by id)."""
-    shown = [match for match in scan.documents if match.chunk_id in chunks]
-    nothing = Scores(keyword=None, keyword_rank=None, vector=None, vector_rank=None, fused=0.0)
-    return to_sources([Hit(chunks[match.chunk_id], nothing) for match in shown], question=question)
-
-
-def scan_text(scan: KeywordScan, sources: tuple[Source, ...]) -> str:
-    """The counts and the documents as an answer; every document is cited under its number."""
-    lines = [_summary(scan)]
-    numbers = {source.hit.chunk.document_id: source.number for source in sources}
-    named = [match for match in scan.documents if match.document_id in numbers]
-    if named:
-        lines += ["", *(f"- {_line(match, scan)} [{numbers[match.document_id]}]" for match in named)]
-        hidden = scan.document_count - len(named)
-        if hidden:
-            lines += ["", f"and {_count(hidden, 'more document')}."]
-    if scan.pieces:
-        lines += ["", _WHAT_IS_COUNTED]
-    return "\n".join(lines)
+def of_types(where: Filter | None, types: Sequence[str]) -> Filter | None:
+    """``where`` for documents of ``types`` alone; None where that cannot be said, because it names extensions."""
+    where = where or Filter()
+    if not types or not where.types:
+        return replace(where, types=tuple(types)) if types else where
+    if any(map(is_extension, where.types)):
+        return None
+    allowed = {media_type for name in where.types for media_type in media_types_of(name)}
+    both = [media_type for name in types for media_type in media_types_of(name) if media_type in allowed]
+    # Where nothing is of both, what is left is a type that no document has.
+    return replace(where, types=tuple(types_of(both)) or ("",))
 
 
 # ---------------------------------------------------------------- reading the question
@@ -108,9 +97,14 @@ def scan_text(scan: KeywordScan, sources: tuple[Source, ...]) -> str:
 class _Reader:
     """The patterns of one language."""
 
-    def __init__(self, wording: Wording) -> None:
+    def __init__(self, wording: Wording, joints: JoinReader) -> None:
         flags = re.IGNORECASE
-        noun = rf"(?:(?P<holder>{wording.holders})|(?P<genre>{wording.genres}))"
+        self._joints = joints
+        holder = (
+            rf"(?:(?P<kind>{FILE_KINDS})\s*-?\s*)?(?P<holder>{wording.holders})"
+            rf"(?:\s+(?:{_OF_KIND})?(?P<kind_behind>{FILE_KINDS})(?!\w)(?:[\s-]+format)?)?"
+        )
+        noun = rf"(?:{holder}|(?P<alone>{FILE_NOUNS})|(?P<genre>{wording.genres}))"
         # What ends in an apostrophe ("d'") has no space behind it.
         self._head = re.compile(
             rf"\W*(?:(?P<how_many>{wording.how_many})|(?P<which>{wording.which}))(?:\s+|(?<=['’\s])){noun}(?!\w)\s*",
@@ -121,51 +115,113 @@ class _Reader:
         self._list_all = re.compile(rf"\W*(?:{wording.list_all})(?!\w)\s*", flags)
         self._noun = re.compile(rf"{noun}(?!\w)\s*", flags)
         self._how_often = re.compile(rf"\W*(?:{wording.how_often})\W*$", flags)
+        self._are_kind = re.compile(
+            rf"(?:are|sind|sont|son|sono|são|zijn|są)\s+(?P<kind>{FILE_KINDS}|{FILE_NOUNS})s?"
+            rf"(?:[\s-]*(?:{wording.holders}))?\W*$",
+            flags,
+        )
 
     def read(self, question: str) -> CollectionQuestion | None:
         match = self._how_often.match(question)
         if match is not None:
-            what = " ".join(filter(None, match.groupdict().values()))
-            return CollectionQuestion("count", _content(what, question=question))
+            return self._counted_mentions(question, match)
         match = self._list_all.match(question)
         if match is not None:
             return self._listed(question, question[match.end() :])
         match = self._head.match(question)
         return None if match is None else self._headed(question, match)
 
+    def _counted_mentions(self, question: str, match: re.Match[str]) -> CollectionQuestion:
+        said = match.groupdict()
+        what = " ".join(filter(None, said.values()))
+        joined = self._joined(what, question)
+        if not said.get("what5") and joined.words.none_of:  # mentions that are not there
+            joined = Joined(joined.words, (*joined.beyond, *self._joints.joints(what)))
+        return _collected("count", joined)
+
     def _listed(self, question: str, rest: str) -> CollectionQuestion | None:
         noun = self._noun.match(rest)
-        genre = ""
-        if noun is not None:
-            genre, rest = noun["genre"] or "", rest[noun.end() :]
-            rest = self._without_there(rest)
-            mention = self._mention.match(rest)
-            rest = rest[mention.end() :] if mention is not None else rest
-        wanted = _content(f"{genre} {rest}", question=question)
-        if noun is None and not wanted:
-            return None
-        return CollectionQuestion("list", wanted, of_documents=noun is not None)
+        if noun is None:
+            wanted = _content(rest, question=question)
+            # "All valves or pumps", "all parts without a number": no list of documents is meant.
+            if not wanted or self._joints.joints(rest):
+                return None
+            return CollectionQuestion("list", WordQuery.all_of(wanted), of_documents=False)
+        rest = self._without_there(rest[noun.end() :])
+        tail, negated = self._tail(rest)
+        joined = self._joined(rest if tail is None else tail, question, negated=negated, around=rest)
+        return self._typed(_collected("list", joined), noun, question)
 
     def _headed(self, question: str, match: re.Match[str]) -> CollectionQuestion | None:
         rest = question[match.end() :]
         there = self._there.match(rest)
         rest = self._without_there(rest)
-        mention = self._mention.match(rest)
         genre = match["genre"] or ""
-        if mention is not None:
-            # In Turkish what is mentioned stands before the verb.
-            rest = mention.groupdict().get("before") or self._without_there(rest[mention.end() :])
-            if not _content(rest, question=question):
-                leans = bool(pronouns_of(rest, languages_of(question)))
-                return CollectionQuestion("count" if match["how_many"] else "list", (), leans=True) if leans else None
-        elif re.search(r"\w", rest):
+        wants: Literal["count", "list"] = "count" if match["how_many"] else "list"
+        tail, negated = self._tail(rest)
+        if tail is not None:
+            tail = self._without_there(tail)
+            joined = self._joined(tail, question, negated=negated, around=rest)
+            if joined.words == WordQuery():
+                leans = bool(pronouns_of(tail, languages_of(question)))
+                beyond = (*joined.beyond, *(self._joints.joints(rest) if negated else ()))
+                return CollectionQuestion(wants, WordQuery(), leans=True, unfollowed=beyond) if leans else None
+            return self._typed(_collected(wants, joined), match, question)
+        if re.search(r"\w", rest):
+            kind = self._are_kind.match(rest)
+            if kind is not None and not genre:
+                return CollectionQuestion(wants, WordQuery(), types=(normal_type(kind["kind"]),))
             # "How many letters are there in the alphabet?": of things that need not be documents.
-            if there is None or genre or not _NAMES_A_DOCUMENT.match(match["holder"]) or _IN.match(rest):
+            if there is None or genre or not _names_a_document(match) or _IN.match(rest):
                 return None
         elif genre and there is None:
             return None
-        wants: Literal["count", "list"] = "count" if match["how_many"] else "list"
-        return CollectionQuestion(wants, _content(f"{genre} {rest}", question=question))
+        return self._typed(_collected(wants, self._joined(rest, question, around=rest)), match, question)
+
+    def _tail(self, rest: str) -> tuple[str | None, bool]:
+        """What stands behind the verb that says "mention", and whether that is negated; None without such a verb."""
+        without = self._joints.without.match(rest)
+        if without is not None:
+            return rest[without.end() :], True
+        mention, negated = self._mention.match(rest), False
+        negation = self._joints.negation(rest)
+        if negation is not None and (mention is None or negation.start() < mention.end()):
+            bare = f"{rest[: negation.start()]} {rest[negation.end() :]}"
+            bare = " ".join(bare.split())
+            mention = self._mention.match(bare)
+            if mention is not None:
+                rest, negated = bare, True
+        if mention is None:
+            return None, False
+        before = mention.groupdict().get("before")  # in Turkish what is mentioned stands before the verb
+        if before:
+            return before, bool(re.search(TURKISH_NOT, mention[0][len(before) :]))
+        return rest[mention.end() :], negated
+
+    def _joined(self, text: str, question: str, *, negated: bool = False, around: str = "") -> Joined:
+        def content(part: str) -> tuple[str, ...]:
+            part = part.strip()
+            verb = self._mention.match(part)  # "but do not mention the valve"
+            return _content(part[verb.end() :] if verb is not None and part != text else part, question=question)
+
+        joined = self._joints.read(text, negated=negated, content=content)
+        beyond = (*joined.beyond, *self._joints.beyond(around))
+        return Joined(joined.words, tuple(dict.fromkeys(beyond)))
+
+    def _typed(self, found: CollectionQuestion, noun: re.Match[str], question: str) -> CollectionQuestion:
+        """With the type of file, or the kind of document, that the noun says."""
+        genre = noun["genre"] or ""
+        if genre:
+            called = _content(genre, question=question)
+            any_of = tuple((*called, *words) for words in found.words.any_of) or ((called,) if called else ())
+            typed = replace(found, words=replace(found.words, any_of=any_of))
+            kind = next((kind for words, kind in GENRE_KINDS if re.fullmatch(words, genre, re.IGNORECASE)), "")
+            return replace(typed, as_type=replace(found, types=(kind,))) if kind else typed
+        kind = noun["kind"] or noun["kind_behind"] or noun["alone"] or ""
+        # A "text passage" is a passage.
+        if not kind or (noun["holder"] and not _names_a_document(noun) and kind.casefold() in ("text", "word", "mail")):
+            return found
+        return replace(found, types=(normal_type(kind),))
 
     def _without_there(self, rest: str) -> str:
         """Without "are there", "in the library", at the beginning or the end."""
@@ -176,6 +232,19 @@ class _Reader:
         return rest
 
 
+def _collected(wants: Literal["count", "list"], joined: Joined) -> CollectionQuestion:
+    return CollectionQuestion(wants, joined.words, unfollowed=joined.beyond)
+
+
+def _names_a_document(noun: re.Match[str]) -> bool:
+    return bool(noun["alone"]) or bool(noun["holder"] and _NAMES_A_DOCUMENT.match(noun["holder"]))
+
+
+# Between "documents" and "PDF".
+_OF_KIND = (
+    r"of (?:the )?(?:file )?type |in |as |en (?:formato |format )?|im |au format |de type |du type |de tipo |di tipo |"
+    r"em |vom typ |van het type |w formacie |в формате "
+)
 _NAMES_A_DOCUMENT = re.compile(
     r"doc|dok|file|datei|fichier|archivo|fichero|arquivo|ficheiro|bestand|plik|док|файл|belge|dosya", re.I
 )
@@ -191,71 +260,59 @@ def _content(text: str, *, question: str) -> tuple[str, ...]:
     return pieces(_THE_WORD.sub("", text.strip()), asked=question)
 
 
-_QUOTED = re.compile('"[^"]*"|“[^”]*”|„[^“”]*[“”]|«[^»]*»')
+def _unspaced_question(asked: str) -> CollectionQuestion | None:
+    """Of a question in Chinese or Japanese."""
+    reader = join_reader("")
+    negated = re.search(CHINESE_NOT, asked) is not None
+    asked = re.sub(CHINESE_NOT, "", asked, count=1)
+    types: tuple[str, ...] = ()
+    for pattern in _typed_unspaced():
+        if match := pattern.search(asked):
+            types = (normal_type(match["kind"]),)
+            asked = asked[: match.start("kind")].rstrip() + asked[match.end("kind") :].lstrip(" -")
+            break
+    for wants, pattern in _unspaced():
+        match = pattern.search(asked)
+        if match is not None:
+            said = match.groupdict()
+            japanese_not = re.search(JAPANESE_NOT, asked) is not None
+            joined = reader.read(
+                said.get("what") or said.get("what2") or "",
+                negated=negated or japanese_not,
+                content=lambda part: _content(part, question=asked),
+            )
+            beyond = [*joined.beyond, *reader.beyond(asked)]
+            if not japanese_not and (left := re.search(JAPANESE_NEGATION, asked)):
+                beyond.append(left[0])
+            words, genre = joined.words, _content(said.get("genre") or "", question=asked)
+            found = CollectionQuestion(wants, words, types=types, unfollowed=tuple(dict.fromkeys(beyond)))
+            if not genre:
+                return found
+            any_of = tuple((*genre, *group) for group in words.any_of) or (genre,)
+            kind = next((kind for named, kind in GENRE_KINDS if re.fullmatch(named, said["genre"] or "")), "")
+            typed = replace(found, words=replace(words, any_of=any_of))
+            return replace(typed, as_type=replace(found, types=(kind,))) if kind else typed
+    return None
 
 
-def _joints(question: str, language: str) -> tuple[str, ...]:
-    found = re.findall(rf"(?<!\w)(?:{JOINTS[language]})(?!\w)", _QUOTED.sub(" ", question), re.IGNORECASE)
-    return tuple(dict.fromkeys(word.casefold() for word in found))
+@cache
+def _typed_unspaced() -> tuple[re.Pattern[str], ...]:
+    kind = rf"(?P<kind>{FILE_KINDS})\s*-?\s*(?=(?:{UNSPACED_HOLDERS}))"
+    return tuple(
+        re.compile(pattern, re.IGNORECASE)
+        for pattern in (
+            rf"(?:多少|几|幾|哪些|哪几|哪個|哪个|所有|全部)[个個份篇封张張本件]?(?:的)?\s*{kind}",
+            rf"(?:どの|どんな|いくつの|何[件個通つ本]の|すべての|全ての|全部の)\s*{kind}",
+            rf"(?:言及|含|触れ|書かれ|述べ|記載|載って|説明)[^、。]{{0,8}}?{kind}",
+        )
+    )
 
 
 @cache
 def _compiled(language: str) -> _Reader:
-    return _Reader(WORDINGS[language])
+    return _Reader(WORDINGS[language], join_reader(language))
 
 
 @cache
 def _unspaced() -> tuple[tuple[Literal["count", "list"], re.Pattern[str]], ...]:
     return tuple((wants, re.compile(pattern)) for wants, pattern in UNSPACED)
-
-
-# ---------------------------------------------------------------- writing the answer
-
-
-def _summary(scan: KeywordScan) -> str:
-    total = _count(scan.document_total, "document")
-    if not scan.pieces:
-        return f"There are {total} with {_count(scan.passage_total, 'passage')}."
-    words = _named([count.piece for count in scan.pieces])
-    all_of = "all of " if len(scan.pieces) > 1 else ""
-    if not scan.document_count:
-        looked = f"None of {total} contains {all_of}{words}."
-        alone = [
-            f"“{_clean(count.piece)}” stands in {_count(count.document_count, 'document')}"
-            for count in scan.pieces
-            if count.document_count
-        ]
-        return looked + (f" {'; '.join(alone)}." if alone and len(scan.pieces) > 1 else "")
-    found = f"{scan.document_count} of {total} contain{'s' if scan.document_count == 1 else ''} {all_of}{words}"
-    passages = _count(scan.passage_count, "passage")
-    if scan.joint_document_count == scan.document_count:
-        return f"{found}, in {passages}{' together' if all_of else ''}."
-    if not scan.passage_count:
-        return f"{found}, but no passage has {'them together' if all_of else 'it outside the title'}."
-    where = f"in {scan.joint_document_count} of them"
-    if all_of:
-        return f"{found}; {where} they stand together, in {passages}."
-    return f"{found}, {where} outside the title, in {passages}."
-
-
-def _line(match: DocumentMatch, scan: KeywordScan) -> str:
-    name = _clean(PurePath(match.path).name)
-    if match.passage_count:
-        return f"{name}: {_count(match.passage_count, 'passage')}"
-    return f"{name}: {'in different passages' if len(scan.pieces) > 1 else 'in the title'}"
-
-
-def _named(words: list[str]) -> str:
-    shown = [f"“{_clean(word)}”" for word in words[:_MOST_PIECES_NAMED]]
-    more = len(words) - len(shown)
-    return ", ".join(shown) + (f" and {more} more words" if more else "")
-
-
-def _clean(text: str) -> str:
-    """On one line, without what a terminal could obey or a reader take for a citation."""
-    safe = " ".join(SafeText().feed(text).split()).replace("[", "(").replace("]", ")")
-    return safe if len(safe) <= _NAME_CHARACTERS else safe[: _NAME_CHARACTERS - 1] + "…"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -124,7 +124,7 @@ WORDINGS: Mapping[str, Wording] = {
         which=r"hangi",
         holders=r"belge(?:ler|de|lerde|nin)?|dosya(?:lar|da|larda)?|metin(?:ler|lerde)?|sayfa(?:lar|larda)?|bölüm(?:ler|lerde)?",
         genres=r"e-?postalar(?:da)?|faturalar(?:da)?|sözleşmeler(?:de)?|raporlar(?:da)?",
-        mention=r"(?P<before>(?:\S+ ){1,8}?)(?:bahsed\w+|geçiyor|geçer|geçmekte\w*|içer\w+|sözü?\w* ed\w+|anıl\w+|hakkında)",
+        mention=r"(?P<before>(?:\S+ ){1,8}?)(?:bahsed\w+|bahsetm\w+|geçme\w+|geçmi\w+|geçiyor|geçer|geçmekte\w*|içer\w+|sözü?\w* ed\w+|anıl\w+|hakkında)",
         there=r"(?:var)",
         list_all=r"(?!x)x",
         how_often=r"(?P<what>.+) kaç (?:kez|kere|defa) (?:geç\w+|anıl\w+|bahsed\w+)|tüm (?P<what2>.+) (?:listele|sırala|göster)\w*",
@@ -135,7 +135,7 @@ _CHINESE_GENRES = "邮件|電郵|信件|发票|發票|合同|报告|報告|文�
 _CHINESE_MENTION = "提到|提及|包含|含有|讲到|谈到|谈及|涉及|说到|写到|出现|关于|講到|談到|包含了|提到了"
 _JAPANESE_HOLDERS = "文書|ファイル|書類|ドキュメント|資料|箇所|ページ|テキスト"
 _JAPANESE_GENRES = "メール|請求書|契約書|報告書|レポート|記事|論文|手紙|メモ|マニュアル"
-_JAPANESE_MENTION = "言及|含(?:む|まれ|んで)|触れ|書かれ|述べ|記載|出て(?:くる|きます)|載って|説明"
+_JAPANESE_MENTION = "言及|含(?:む|ま|んで)|触れ|書かれ|述べ|記載|出て(?:くる|きます)|載って|説明"
 UNSPACED: tuple[tuple[Literal["count", "list"], str], ...] = (
     (
         "count",
@@ -182,16 +182,131 @@ UNSPACED: tuple[tuple[Literal["count", "list"], str], ...] = (
     ("list", r"(?:すべての|全ての|全部の)(?P<what>.*?)を(?:列挙|挙げ|リスト|一覧|示し|教え)"),
 )
 
-# Words that say "or" and "not", which a count of all words does not follow.
-JOINTS: Mapping[str, str] = {
-    "en": "or|not|without|except",
-    "de": "oder|nicht|ohne|außer",
-    "fr": "ou|pas|sans|sauf",
-    "es": "o|no|sin|salvo|excepto",
-    "it": "o|oppure|non|senza|tranne",
-    "pt": "ou|não|sem|exceto",
-    "nl": "of|niet|zonder|behalve",
-    "pl": "lub|albo|nie|bez|oprócz",
-    "ru": "или|не|без|кроме",
-    "tr": "veya|ya da|değil|hariç",
+
+@dataclass(frozen=True, slots=True)
+class Joints:
+    """How one language says how words go together. Regular expressions of whole words, alternatives separated by bars.
+
+    ``beyond`` is what no count of documents with words follows: how often, nothing else, save for.
+    """
+
+    either: str
+    neither: str  # not, no, nor; also the word that only goes along with one of them ("ne")
+    without: str  # not, and a verb in one
+    also: str
+    but: str
+    beyond: str
+    empty: str = r"(?!x)x"  # says nothing that is not said otherwise
+
+
+JOINTS: Mapping[str, Joints] = {
+    "en": Joints(
+        either=r"or",
+        neither=r"not|never|no(?!\.)|none of|neither|nor",
+        without=r"without|lack(?:s|ing)?|omit(?:s|ting)?|(?:(?:that|which|do|does) )*fails? to (?:mention|contain|include)",
+        also=r"and|as well as|plus",
+        but=r"but",
+        beyond=r"only|solely|exactly|at least|at most|more than|less than|fewer than|once|twice|thrice|(?:\d+|two|three|four|five|ten|many|several) times|except(?: for)?|other than|besides|apart from|instead of|rather than",
+        empty=r"either|both|any of|all of|one of",
+    ),
+    "de": Joints(
+        either=r"oder",
+        neither=r"nicht|nie|niemals|kein(?:e|en|em|er|es)?|weder",
+        without=r"ohne",
+        also=r"und|sowie|noch",
+        but=r"aber|sondern|jedoch",
+        beyond=r"nur|ausschließlich|genau|mindestens|höchstens|mehr als|weniger als|einmal|zweimal|dreimal|mehrmals|\d+ ?mal|außer|statt|bis auf",
+        empty=r"entweder|sowohl|als auch|alle|eine[rms]? der",
+    ),
+    "fr": Joints(
+        either=r"ou|soit",
+        neither=r"ne|n['’]|pas|jamais|aucune?|ni",
+        without=r"sans",
+        also=r"et|ainsi que",
+        but=r"mais",
+        beyond=r"seulement|uniquement|exactement|au moins|au plus|plus de|moins de|\w+ fois|sauf|excepté|hormis|plutôt que|au lieu de|n(?:e |['’])\w+(?: \w+)? qu(?:e|['’])",
+    ),
+    "es": Joints(
+        either=r"o|u",
+        neither=r"no|nunca|ni|ning[uú]n[oa]?",
+        without=r"sin",
+        also=r"y|e|así como",
+        but=r"pero|sino",
+        beyond=r"s[oó]lo|solamente|únicamente|exactamente|al menos|como mínimo|como máximo|más de|menos de|una vez|\w+ veces|salvo|excepto|en lugar de",
+    ),
+    "it": Joints(
+        either=r"o|od|oppure",
+        neither=r"non|mai|né|nessun[oa]?",
+        without=r"senza",
+        also=r"e|ed|nonché",
+        but=r"ma|però|bensì",
+        beyond=r"solo|soltanto|solamente|esattamente|almeno|al massimo|più di|meno di|una volta|\w+ volte|tranne|eccetto|salvo|invece di",
+    ),
+    "pt": Joints(
+        either=r"ou",
+        neither=r"não|nunca|nem|nenhuma?",
+        without=r"sem",
+        also=r"e|bem como",
+        but=r"mas|porém",
+        beyond=r"só|somente|apenas|exatamente|pelo menos|no máximo|mais de|menos de|uma vez|\w+ vezes|exceto|salvo|em vez de",
+    ),
+    "nl": Joints(
+        either=r"of",
+        neither=r"niet|nooit|geen",
+        without=r"zonder",
+        also=r"en|alsook|noch",
+        but=r"maar",
+        beyond=r"alleen|enkel|precies|minstens|hoogstens|meer dan|minder dan|\w+ keer|behalve|in plaats van",
+    ),
+    "pl": Joints(
+        either=r"lub|albo|czy",
+        neither=r"nie|nigdy|ani|żad(?:en|na|ne|nego|nej)",
+        without=r"bez",
+        also=r"i|oraz",
+        but=r"ale|lecz",
+        beyond=r"tylko|wyłącznie|dokładnie|co najmniej|przynajmniej|najwyżej|więcej niż|mniej niż|raz|razy|oprócz|poza|zamiast",
+    ),
+    "ru": Joints(
+        either=r"или|либо",
+        neither=r"не|ни|никогда|нет",
+        without=r"без",
+        also=r"и|а также",
+        but=r"но|а",
+        beyond=r"только|лишь|ровно|как минимум|как максимум|не менее|не более|больше|более|меньше|менее|раз|раза|дважды|кроме|вместо",
+    ),
+    "tr": Joints(
+        either=r"veya|ya da|yahut",
+        neither=r"değil",
+        without=r"(?!x)x",
+        also=r"ve|ile",
+        but=r"ama|fakat",
+        beyond=r"sadece|yalnızca|yalnız|tam olarak|en az|en fazla|birden fazla|daha fazla|kez|kere|defa|hariç|dışında|olmayan|olmadan|yerine",
+    ),
 }
+# A Turkish verb says "not" in its ending.
+TURKISH_NOT = r"\w+(?:m[ae]y[ae]n|m[iıuü]yor|m[ae]z|m[ae]m[iıuü]ş|m[ae]d[iıuü])\w*"
+# "Not" stands at the verb and is read there.
+UNSPACED_JOINTS = Joints(
+    either=r"或者|或是|或|还是|還是|または|又は|もしくは|あるいは",
+    neither=r"(?!x)x",
+    without=r"(?!x)x",
+    also=r"以及|并且|および|及び",
+    but=r"(?!x)x",
+    beyond=r"只(?=提|包|含|讲|講|谈|談|涉|说|写)|仅|僅|至少|最多|超过|超過|多于|少于|不止|除了|以外|但(?:没|沒|不|未)|しか|だけ|のみ|少なくとも|を除",
+)
+CHINESE_NOT = rf"(?:并|並)?(?:没有|沒有|没|沒|未|不)(?:被)?(?={_CHINESE_MENTION})"
+# Behind a Japanese verb.
+JAPANESE_NOT = rf"(?:{_JAPANESE_MENTION})(?:して|されて|れて|て|が|は)?い?(?:ない|ません|なかった|ず)"
+JAPANESE_NEGATION = r"ない|ません|なかった"
+
+# What people call kinds of files in any of these languages; file_types.py knows what they mean.
+FILE_KINDS = r"pdf|docx?|word|odt|rtf|excel|xlsx?|xlsb|ods|csv|powerpoint|pptx?|odp|html?|markdown|md|txt|epub|e-?book|json|jsonl|yaml|toml|xml|latex|tex|ipynb|jupyter|eml|msg|outlook|e-?mail|mail|text"
+# Those that are a name for the document itself.
+FILE_NOUNS = r"pdfs?|docx|odts?|rtfs?|xlsx|csvs?|pptx|epubs?|e-?books?|markdowns|ipynbs?"
+# Words for a kind of document that may be a kind of file as well, and which.
+GENRE_KINDS: tuple[tuple[str, str], ...] = (
+    (r"e-?mails?(?:da)?|mails?|e-?maile?i?|correos?|courriels?|e-?posta\w*|邮件|電郵|メール", "mail"),
+    (r"spreadsheets?", "spreadsheet"),
+    (r"presentations?|pr[äé]sentation\w*", "slides"),
+)
+UNSPACED_HOLDERS = f"{_CHINESE_HOLDERS}|{_JAPANESE_HOLDERS}"

@@ -14,20 +14,14 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from edgerag.ask.aggregate import (
-    MOST_DOCUMENTS,
-    CollectionQuestion,
-    collection_question,
-    scan_sources,
-    scan_text,
-    scanned_pieces,
-    unfollowed_note,
-)
+from edgerag.ask.aggregate import CollectionQuestion, collection_question, of_types, scanned_words
 from edgerag.ask.captions import CaptionStop
 from edgerag.ask.check import check_answer
 from edgerag.ask.cite import CitationFilter
+from edgerag.ask.count_text import MOST_DOCUMENTS, scan_sources, scan_text, unfollowed_text
 from edgerag.ask.follow_up import Earlier, SelfContained, self_contained
 from edgerag.ask.instant import instant_sentences, instant_text
+from edgerag.ask.joined_words import alone
 from edgerag.ask.plan import VECTOR_WEIGHT, make_plan, read_question
 from edgerag.ask.prompt import assemble
 from edgerag.ask.quotes import to_sources
@@ -73,6 +67,7 @@ from edgerag.types import (
     ThoughtDelta,
     TokenCounts,
     Turn,
+    WordQuery,
 )
 
 if TYPE_CHECKING:
@@ -335,23 +330,40 @@ class _Asking:
     def _counted(self, collection: CollectionQuestion, plan: Plan) -> GeneratorOf[AskEvent, None, bool]:
         """Answers a question about the collection by counting; False when it is better answered like any other."""
         with self._stopwatch.measure("scan"):
-            pieces = scanned_pieces(collection, plan.added_words)
-            scan = self._library.scan_keywords(pieces, document_limit=MOST_DOCUMENTS, where=self._where)
+            collection = self._typed(collection)
+            words = scanned_words(collection, plan.added_words)
+            where = of_types(self._where, collection.types)
+            unfollowed = collection.unfollowed if where is not None else (*collection.unfollowed, *collection.types)
+            if unfollowed:
+                words = alone(words.words, without=unfollowed)
+            scan = self._library.scan_keywords(
+                words, document_limit=0 if unfollowed else MOST_DOCUMENTS, where=where or self._where
+            )
             if not scan.passage_count and not collection.of_documents:
                 self._notes.append(
                     "No complete list: no passage holds all of the words; this is from those that fit best."
                 )
                 return False
             chunks = {chunk.id: chunk for chunk in self._library.chunks([match.chunk_id for match in scan.documents])}
-            self._sources = scan_sources(scan, chunks, question=" ".join(pieces))
-        self._notes.extend(filter(None, [unfollowed_note(collection)]))
+            self._sources = scan_sources(scan, chunks, question=" ".join(words.held))
         self.stop_reason = "counted"
         self._cited = frozenset(source.number for source in self._sources)
         yield HitsFound(tuple(source.hit for source in self._sources))
         if self._sources:
             yield InstantAnswer((), self._sources)
-        yield self._delta(scan_text(scan, self._sources))
+        if unfollowed:
+            yield self._delta(unfollowed_text(scan, unfollowed))
+        else:
+            yield self._delta(scan_text(scan, self._sources, types=collection.types))
         return True
+
+    def _typed(self, collection: CollectionQuestion) -> CollectionQuestion:
+        """The question about files of a type, where its word for them may be one and there are such files."""
+        typed = collection.as_type
+        if typed is None or (where := of_types(self._where, typed.types)) is None:
+            return collection
+        there = self._library.scan_keywords(WordQuery(), document_limit=0, where=where).document_total
+        return typed if there else collection
 
     def _rank(self, plan: Plan) -> Ranked:
         ranked = rank(

@@ -31,7 +31,7 @@ _COLUMNS = """
         (SELECT count(*) FROM chunks c WHERE c.document_id = d.id AND c.state = 0),
         d.warnings,
         (SELECT json_group_array(tag) FROM (SELECT tag FROM document_tags WHERE document_id = d.id ORDER BY tag)),
-        d.text_length, d.content_bytes, d.seconds, d.language, d.dated_ns
+        d.text_length, d.content_bytes, d.seconds, d.language, d.dated_ns, d.around_sha256, d.ocr
     FROM documents d
 """
 
@@ -54,6 +54,17 @@ class Touched:
     document_id: int
     size_bytes: int
     mtime_ns: int
+    around_sha256: str = ""
+    ocr: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadContainer:
+    """An archive or a mail all of whose members were looked at, as it was then."""
+
+    size_bytes: int
+    mtime_ns: int
+    limit_bytes: int = 0  # something in it was larger than this limit, and not read; 0: nothing was
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +87,8 @@ class FileFacts:
     mtime_ns: int
     content_bytes: int = 0
     seconds: float = 0.0
+    around_sha256: str = ""
+    ocr: str = ""
 
 
 def all_documents(db: sqlite3.Connection) -> list[Document]:
@@ -102,9 +115,8 @@ def document_by_path(db: sqlite3.Connection, path: str) -> Document | None:
 
 
 def _document(row: tuple[Any, ...]) -> Document:
-    *facts, warnings, tags, characters, content_bytes, seconds, language, dated_ns = row
-    facts += [tuple(stored_json(warnings, list)), tuple(stored_json(tags, list)), characters]
-    facts += [content_bytes, seconds, language, dated_ns]
+    *facts, warnings, tags = row[:13]
+    facts += [tuple(stored_json(warnings, list)), tuple(stored_json(tags, list)), *row[13:]]
     return Document(*facts)
 
 
@@ -152,13 +164,17 @@ def write_document(db: sqlite3.Connection, parsed: ParsedDocument, facts: FileFa
         parsed.language,
         word_rules.VERSION,
         parsed.dated_ns,
+        facts.around_sha256,
+        facts.ocr,
     )
     row = db.execute("SELECT id FROM documents WHERE path = CAST(? AS TEXT)", (sql_text(facts.path),)).fetchone()
     if row is None:
         cursor = db.execute(
             "INSERT INTO documents (path, root, title, media_type, content_sha256, size_bytes, mtime_ns,"
-            " text_length, pages, headings, warnings, content_bytes, seconds, first_line, language, analysis, dated_ns)"
-            " VALUES (CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " text_length, pages, headings, warnings, content_bytes, seconds, first_line, language, analysis, dated_ns,"
+            " around_sha256, ocr)"
+            " VALUES (CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT),"
+            " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (sql_text(facts.path), *values),
         )
         document_id = int(cursor.lastrowid or 0)
@@ -167,7 +183,8 @@ def write_document(db: sqlite3.Connection, parsed: ParsedDocument, facts: FileFa
         db.execute(
             "UPDATE documents SET root = CAST(? AS TEXT), title = CAST(? AS TEXT), media_type = ?, content_sha256 = ?,"
             " size_bytes = ?, mtime_ns = ?, text_length = ?, pages = ?, headings = ?, warnings = ?,"
-            " content_bytes = ?, seconds = ?, first_line = ?, language = ?, analysis = ?, dated_ns = ? WHERE id = ?",
+            " content_bytes = ?, seconds = ?, first_line = ?, language = ?, analysis = ?, dated_ns = ?,"
+            " around_sha256 = ?, ocr = ? WHERE id = ?",
             (*values, document_id),
         )
         db.execute("DELETE FROM document_texts WHERE document_id = ?", (document_id,))
@@ -259,8 +276,8 @@ def _unpack(body: bytes, document_id: int) -> str:
 
 def touch_documents(db: sqlite3.Connection, touched: Sequence[Touched]) -> None:
     db.executemany(
-        "UPDATE documents SET size_bytes = ?, mtime_ns = ? WHERE id = ?",
-        ((each.size_bytes, each.mtime_ns, each.document_id) for each in touched),
+        "UPDATE documents SET size_bytes = ?, mtime_ns = ?, around_sha256 = ?, ocr = ? WHERE id = ?",
+        ((each.size_bytes, each.mtime_ns, each.around_sha256, each.ocr, each.document_id) for each in touched),
     )
 
 
@@ -297,19 +314,18 @@ def all_failures(db: sqlite3.Connection) -> list[Failure]:
     ]
 
 
-def write_container(db: sqlite3.Connection, path: str, *, size_bytes: int, mtime_ns: int) -> None:
-    """Notes that all members of an archive or a mail were read, as it was then."""
+def write_container(db: sqlite3.Connection, path: str, container: ReadContainer) -> None:
+    """Notes that all members of an archive or a mail were looked at, as it was then."""
     db.execute(
-        "INSERT OR REPLACE INTO containers (path, size_bytes, mtime_ns) VALUES (CAST(? AS TEXT), ?, ?)",
-        (sql_text(path), size_bytes, mtime_ns),
+        "INSERT OR REPLACE INTO containers (path, size_bytes, mtime_ns, limit_bytes) VALUES (CAST(? AS TEXT), ?, ?, ?)",
+        (sql_text(path), container.size_bytes, container.mtime_ns, container.limit_bytes),
     )
 
 
-def all_containers(db: sqlite3.Connection) -> dict[str, tuple[int, int]]:
-    """Size and time of each, by path."""
-    return {
-        path: (size, mtime) for path, size, mtime in db.execute("SELECT path, size_bytes, mtime_ns FROM containers")
-    }
+def all_containers(db: sqlite3.Connection) -> dict[str, ReadContainer]:
+    """By path."""
+    rows = db.execute("SELECT path, size_bytes, mtime_ns, limit_bytes FROM containers")
+    return {path: ReadContainer(*facts) for path, *facts in rows}
 
 
 def delete_containers(db: sqlite3.Connection, paths: Sequence[str]) -> None:
@@ -318,3 +334,13 @@ def delete_containers(db: sqlite3.Connection, paths: Sequence[str]) -> None:
 
 def delete_failures(db: sqlite3.Connection, paths: Sequence[str]) -> None:
     db.executemany("DELETE FROM failures WHERE path = CAST(? AS TEXT)", ((sql_text(path),) for path in paths))
+
+
+def all_mounts(db: sqlite3.Connection) -> list[str]:
+    """Folders in which another file system was mounted when they were last looked at, in order."""
+    return [path for (path,) in db.execute("SELECT path FROM mounts ORDER BY path")]
+
+
+def replace_mounts(db: sqlite3.Connection, paths: Sequence[str]) -> None:
+    db.execute("DELETE FROM mounts")
+    db.executemany("INSERT INTO mounts (path) VALUES (CAST(? AS TEXT))", ((sql_text(path),) for path in paths))

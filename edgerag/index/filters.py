@@ -135,11 +135,15 @@ def checked_filter(db: sqlite3.Connection, where: Filter) -> Filter:
 
 
 def _checked_languages(db: sqlite3.Connection, codes: Sequence[str]) -> tuple[str, ...]:
-    languages = tuple(dict.fromkeys(code.strip().lower() for code in codes))
-    if not languages:
+    if not codes:
         return ()
     known = known_languages(db)
+    languages = tuple(dict.fromkeys(_language_code(code, known) for code in codes))
     for language in languages:
+        if not language:
+            raise UsageError(
+                "A language is empty.", remedy="Name it by its code, for example --lang en, or several with commas."
+            )
         if language not in known:
             untold = untold_note(analysed_before_count(db))
             raise UsageError(
@@ -148,6 +152,13 @@ def _checked_languages(db: sqlite3.Connection, codes: Sequence[str]) -> tuple[st
                 + (untold and f" {untold}"),
             )
     return languages
+
+
+def _language_code(text: str, known: Sequence[str]) -> str:
+    """In small letters; without the country (``en-GB``) where the library knows it so."""
+    code = text.strip().lower()
+    plain = code.replace("_", "-").partition("-")[0]
+    return plain if code not in known and plain in known else code
 
 
 def untold_note(count: int) -> str:
@@ -161,14 +172,19 @@ def untold_note(count: int) -> str:
 
 
 def _no_such_type(db: sqlite3.Connection, name: str) -> UsageError:
+    if not name:
+        return UsageError(
+            "A type is empty.", remedy="Name it with a word, for example --type pdf, or several with commas."
+        )
     held = types_of(row[0] for row in db.execute("SELECT DISTINCT media_type FROM documents"))
     remedy = f"It holds: {', '.join(held)}." if held else _LIST
     if is_extension(name):
         return UsageError(f"The library holds no document whose name ends in {name!r}.", remedy=remedy)
     if media_types_of(name):
         return UsageError(f"The library holds no document of the type {name!r}.", remedy=remedy)
+    shown = "." + name if name.isalnum() else ".log"
     return UsageError(
-        f"{name!r} is no type of file.", remedy=f"{remedy} An extension is written with its dot: {'.' + name!r}."
+        f"{name!r} is no type of file.", remedy=f"{remedy} An extension is written with its dot: {shown!r}."
     )
 
 

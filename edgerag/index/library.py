@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -36,7 +36,7 @@ from edgerag.index import chunks as chunk_rows
 from edgerag.index import left_out as left_out_rows
 from edgerag.index import tags as document_tags
 from edgerag.index.construction import Workshop
-from edgerag.index.documents import Failure, FailureNeeds, FileFacts, Move, Touched
+from edgerag.index.documents import Failure, FailureNeeds, FileFacts, Move, ReadContainer, Touched
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.identity import check_identity, read_identity, write_identity
 from edgerag.index.keywords import TermCounts
@@ -76,12 +76,13 @@ from edgerag.types import (
     SegmentBlocks,
     StoredChunk,
     WordEvidence,
+    WordQuery,
 )
 
 if TYPE_CHECKING:
     from edgerag.types import Vectors
 
-__all__ = ["Failure", "FailureNeeds", "Library", "Move", "Touched", "open_library"]
+__all__ = ["Failure", "FailureNeeds", "Library", "Move", "ReadContainer", "Touched", "open_library"]
 
 # For a mean: with so many its error is a tenth of the spread of cosines, far below what tells passages apart.
 _SAMPLED_VECTORS = 128
@@ -95,11 +96,15 @@ def open_library(
     identity: EmbedderIdentity | None = None,
     seal_settings: SealSettings | None = None,
     kv_sink: KvSink | None = None,
+    as_copy: bool = False,
 ) -> Library:
     """Opens the library in ``folder``; write mode makes it if it is missing (``identity`` is needed then).
 
     ``residency`` bounds the memory of all libraries that it is given to, together. ``kv_sink`` is told
     which of the model's states are out of date: here what an earlier process left, and after each commit.
+
+    Where it is of an older version, reading raises LibraryOutdated: to be opened for writing once, or ``as_copy`` where
+    that cannot be.
 
     Raises LibraryMissing, LibraryBusy, LibraryDamaged, LibraryVersionUnknown, EmbedderMismatch, StorageFull,
     LibraryError where a new one would lie around a ``segments`` folder of the user's own.
@@ -113,7 +118,7 @@ def open_library(
             make_folders(folder)
             lock = WriterLock(folder)
             stack.callback(lock.close)
-        store = Store(folder, mode=mode)
+        store = Store(folder, mode=mode, as_copy=as_copy)
         stack.callback(store.close)
         stored = read_identity(store)
         if stored is None:
@@ -248,13 +253,15 @@ class Library:
         tags: Sequence[str] = (),
         content_bytes: int = 0,
         seconds: float = 0.0,
+        around_sha256: str = "",
+        ocr: str = "",
     ) -> int:
         """Stores a document in one transaction, replacing the one of that path; returns its id.
 
         Chunks whose embedding text is unchanged keep id and vector. The text is found by keyword at
         once. ``tags`` are added to those that it has. A failure recorded for the path is forgotten.
         """
-        facts = FileFacts(path, root, content_sha256, size_bytes, mtime_ns, content_bytes, seconds)
+        facts = FileFacts(path, root, content_sha256, size_bytes, mtime_ns, content_bytes, seconds, around_sha256, ocr)
         with self._kv_news.writing() as db:
             before = kv_keys.earlier(db, path)
             document_id = documents.write_document(db, parsed, facts)
@@ -343,13 +350,14 @@ class Library:
                 removed += documents.delete_document(db, document_id)
         return removed
 
-    def keep_container(self, path: str, *, size_bytes: int, mtime_ns: int) -> None:
-        """Notes that all members of that archive or mail were read, so that it is opened again only when it changed."""
+    def keep_container(self, path: str, container: ReadContainer) -> None:
+        """Notes that all members of that archive or mail were looked at, so that it is opened again only when it
+        changed, or the limit was raised that something in it was above."""
         with self._store.writing() as db:
-            documents.write_container(db, path, size_bytes=size_bytes, mtime_ns=mtime_ns)
+            documents.write_container(db, path, container)
 
-    def containers(self) -> dict[str, tuple[int, int]]:
-        """Size and time of each archive or mail that was read to its end, by path."""
+    def containers(self) -> dict[str, ReadContainer]:
+        """Each archive or mail that was read to its end, as it was then, by path."""
         with self._store.reading() as db:
             return documents.all_containers(db)
 
@@ -373,6 +381,17 @@ class Library:
     def clear_failure(self, path: str) -> None:
         with self._store.writing() as db:
             documents.delete_failures(db, [path])
+
+    def mounts(self) -> list[str]:
+        """Folders below the ingested ones in which another file system was mounted when they were last looked at."""
+        with self._store.reading() as db:
+            return documents.all_mounts(db)
+
+    def keep_mounts(self, paths: Collection[str]) -> None:
+        """Notes them, in the place of those that were noted before."""
+        if sorted(paths) != self.mounts():
+            with self._store.writing() as db:
+                documents.replace_mounts(db, sorted(paths))
 
     def left_out(self) -> list[LeftOut]:
         """What was found and not read, the first of it in the order of their paths."""
@@ -652,11 +671,11 @@ class Library:
             counts = counts or self._counts(db, query, rules)
             return keywords.weights(db, query, counts=counts, rules=rules)
 
-    def scan_keywords(self, pieces: Sequence[str], *, document_limit: int, where: Filter | None = None) -> KeywordScan:
-        """Counts the documents and passages of ``where`` that hold every one of ``pieces`` (words or phrases); all of
-        them for no pieces. Names ``document_limit`` documents at most, those with most passages first, then by path."""
+    def scan_keywords(self, words: WordQuery, *, document_limit: int, where: Filter | None = None) -> KeywordScan:
+        """Counts the documents of ``where`` that ``words`` mean, and their passages; all of them for no words. Names
+        ``document_limit`` documents at most, those with most passages first, then by path."""
         with self._store.reading() as db:
-            return scan.scan(db, pieces, document_limit=document_limit, where=where)
+            return scan.scan(db, words, document_limit=document_limit, where=where)
 
     # ------------------------------------------------------------ state
 

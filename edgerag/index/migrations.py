@@ -185,7 +185,21 @@ _STEP_9 = """
 ALTER TABLE documents ADD COLUMN dated_ns INTEGER;
 """
 
-STEPS: tuple[str, ...] = (_STEP_1, _STEP_2, _STEP_3, _STEP_4, _STEP_5, _STEP_6, _STEP_7, _STEP_8, _STEP_9)
+# By what a text of a protected archive is known to be the present one without a password; which OCR was at hand;
+# below which limit something in an archive was too large; where other file systems are mounted below a folder.
+_STEP_10 = """
+ALTER TABLE documents ADD COLUMN around_sha256 TEXT NOT NULL DEFAULT '';
+ALTER TABLE documents ADD COLUMN ocr TEXT NOT NULL DEFAULT '';
+ALTER TABLE containers ADD COLUMN limit_bytes INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE mounts (
+    path TEXT PRIMARY KEY
+) WITHOUT ROWID;
+"""
+
+STEPS: tuple[str, ...] = (
+    *(_STEP_1, _STEP_2, _STEP_3, _STEP_4, _STEP_5),
+    *(_STEP_6, _STEP_7, _STEP_8, _STEP_9, _STEP_10),
+)
 
 
 def version_of(connection: sqlite3.Connection) -> int:

@@ -36,6 +36,7 @@ from edgerag.types import (
     PieceCount,
     StoredChunk,
     WordEvidence,
+    WordQuery,
     own_id,
 )
 
@@ -243,9 +244,9 @@ class Shelf:
         (_, weights), *_ = self._each(weigh, self._open()[:1])
         return weights
 
-    def scan_keywords(self, pieces: Sequence[str], *, document_limit: int, where: Filter | None = None) -> KeywordScan:
+    def scan_keywords(self, words: WordQuery, *, document_limit: int, where: Filter | None = None) -> KeywordScan:
         """As of a library, counted in all of them."""
-        scans = self._each(partial(Library.scan_keywords, pieces=pieces, document_limit=document_limit, where=where))
+        scans = self._each(partial(Library.scan_keywords, words=words, document_limit=document_limit, where=where))
         named = [
             dataclasses.replace(
                 match, document_id=place.shelved(match.document_id), chunk_id=place.shelved(match.chunk_id)
@@ -269,6 +270,7 @@ class Shelf:
             passage_count=sum(scan.passage_count for _, scan in scans),
             joint_document_count=sum(scan.joint_document_count for _, scan in scans),
             documents=tuple(named[:document_limit]),
+            words=scans[0][1].words,
         )
 
     def vectors_of(self, chunk_ids: Sequence[int]) -> dict[int, Vectors]:

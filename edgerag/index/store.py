@@ -38,6 +38,10 @@ _READ_FAILED = (
 # How a full disk refuses the shared-memory file that readers and the writer use together.
 _NO_ROOM_TO_SHARE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMOPEN)
 
+# Copying so much takes some seconds before each answer.
+_MOST_COPIED_BYTES = 2_000_000_000
+_COPY_IN_MEMORY_KIB = 65_536  # more of a copy lies in a file
+
 Mode = Literal["read", "write"]
 T = TypeVar("T")
 
@@ -45,19 +49,25 @@ T = TypeVar("T")
 class Store:
     """The database of one library; usable from one thread at a time."""
 
-    def __init__(self, folder: Path, *, mode: Mode, steps: Sequence[str] = migrations.STEPS) -> None:
-        """Opens it; in write mode makes it or brings it to the newest version.
+    def __init__(
+        self, folder: Path, *, mode: Mode, steps: Sequence[str] = migrations.STEPS, as_copy: bool = False
+    ) -> None:
+        """Opens it; in write mode makes it or brings it to the newest version. One of an older version that cannot be
+        written is read ``as_copy``: brought up in a copy that goes with this object.
 
-        Raises LibraryMissing, LibraryVersionUnknown, LibraryDamaged, LibraryBusy, StorageFull.
+        Raises LibraryMissing, LibraryOutdated, LibraryVersionUnknown, LibraryDamaged, LibraryBusy, StorageFull.
         """
         self.path = folder / DATABASE_NAME
         self.mode: Mode = mode
+        self._steps = steps
+        self._as_copy = as_copy
         self._immutable_state: tuple[int, int] | None = None  # set while opened as an unchanging file
         self._lacks_room = False  # and that because the disk is full
         with translated(self.path):
-            self._connection = self._open(steps)
+            self._connection = self._open()
 
-    def _open(self, steps: Sequence[str]) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
+        steps = self._steps
         if self.mode == "write":
             connection = self._connect("rwc")
             try:
@@ -86,6 +96,8 @@ class Store:
             version = migrations.check_version(connection, where=str(self.path), steps=steps)
             if version == 0:
                 raise self._unfinished()
+            if version < len(steps) and self._as_copy:
+                return self._copied(connection, version)
             if version < len(steps):
                 raise LibraryOutdated(
                     f"{self.path} has the older version {version}.",
@@ -95,6 +107,28 @@ class Store:
             connection.close()
             raise
         return connection
+
+    def _copied(self, connection: sqlite3.Connection, version: int) -> sqlite3.Connection:
+        """A private copy of the newest version, in memory, or where it is large in a temporary file of SQLite's own."""
+        self._immutable_state = self._file_state()
+        size_bytes = self._immutable_state[1]
+        if size_bytes > _MOST_COPIED_BYTES:
+            raise _not_copied(self.path, version, f"it is too large to be converted each time ({size_bytes:,} bytes)")
+        copy = self._set_up(sqlite3.connect("", isolation_level=None, check_same_thread=False))
+        try:
+            copy.execute(f"PRAGMA cache_size = -{_COPY_IN_MEMORY_KIB}")
+            copy.execute("PRAGMA journal_mode = OFF")
+            connection.backup(copy)
+            migrations.migrate(copy, where=str(self.path), steps=self._steps)
+            copy.execute("PRAGMA query_only = ON")
+        except BaseException as error:
+            copy.close()
+            full = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM)
+            if isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF in full:
+                raise _not_copied(self.path, version, f"there is no room for a copy of {size_bytes:,} bytes") from error
+            raise
+        connection.close()
+        return copy
 
     def _unfinished(self) -> LibraryMissing:
         return LibraryMissing(
@@ -106,6 +140,9 @@ class Store:
         connection = sqlite3.connect(
             uri, uri=True, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
         )
+        return self._set_up(connection)
+
+    def _set_up(self, connection: sqlite3.Connection) -> sqlite3.Connection:
         # Paths need not be valid UTF-8; they are stored as the bytes they are.
         connection.text_factory = _decode
         return connection
@@ -181,7 +218,7 @@ class Store:
         """Reopens a file that was taken for unchanging and did change, or that may be written since: there is room."""
         if self._immutable_state is not None and (self._lacks_room or self._file_state() != self._immutable_state):
             self._connection.close()
-            self._connection = self._connect_for_reading()
+            self._connection = self._open() if self._as_copy else self._connect_for_reading()
 
     def checkpoint(self) -> None:
         """Folds the WAL into the file as far as readers allow, so that it does not grow."""
@@ -203,6 +240,13 @@ class Store:
     def close(self) -> None:
         with translated(self.path):
             self._connection.close()
+
+
+def _not_copied(path: Path, version: int, why: str) -> LibraryOutdated:
+    return LibraryOutdated(
+        f"{path} has the older version {version} and cannot be written, and {why}.",
+        remedy="Copy the library to a place that can be written, and use it there.",
+    )
 
 
 def sql_text(text: str) -> str | bytes:

@@ -42,6 +42,7 @@ class WasRead:
     reply: Reply
     member: tuple[str, ...] = ()
     seconds: float = 0.0  # spent on parsing it
+    around_sha256: str = ""  # of a member: of the file on the disk that it lies in
 
     @property
     def path(self) -> str:
@@ -59,6 +60,7 @@ class ParseAhead:
         self._parser = parser
         self._known_sha256 = known_sha256
         self._members = 0  # of the present file
+        self._around_sha256 = ""
         self._changed = threading.Condition()
         self._waiting: deque[WasRead] = deque()
         self._characters = 0
@@ -106,6 +108,7 @@ class ParseAhead:
         try:
             for file in self._files:
                 self._members = 0
+                self._around_sha256 = ""
                 if not self._read(file, ()):
                     break
         except BaseException as error:  # noqa: BLE001 - raised again by take(), in the thread that ingests
@@ -129,15 +132,19 @@ class ParseAhead:
         seconds = time.monotonic() - started
         if reply is None:
             return False
+        around = self._around_sha256 if member else ""
         if isinstance(reply, Parsed):
+            if not member:
+                self._around_sha256 = reply.state.sha256
             for name in reply.members:
                 self._members += 1
                 if self._members > MOST_MEMBERS:
                     reason = DocumentUnsupported(f"It holds more than {MOST_MEMBERS} files; the rest is not read.")
-                    return self._offer(WasRead(file.candidate, Failed(reason, skipped=True, lasting=False), member))
+                    refusal = Failed(reason, skipped=True, lasting=False)
+                    return self._offer(WasRead(file.candidate, refusal, member, around_sha256=around))
                 if not self._read(file, (*member, name)):
                     return False
-        return self._offer(WasRead(file.candidate, reply, member, seconds))
+        return self._offer(WasRead(file.candidate, reply, member, seconds, around))
 
     def _offer(self, result: WasRead) -> bool:
         """Waits for room; False when stopped."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,12 +83,18 @@ class Discovery:
     def emptied_roots(self) -> tuple[str, ...]:
         """Named folders that were looked at whole and in which there is no file at all, not even one that a rule
         leaves out: as where a disk is not mounted."""
-        places = [candidate.root for candidate in self.files]
-        places += self.left_out
         return tuple(
             root
             for root in self.roots
-            if root in self.looked_at and root in self.folders and not any(_inside(place, root) for place in places)
+            if root in self.looked_at and root in self.folders and not self.has_files_in(root)
+        )
+
+    def has_files_in(self, folder: str) -> bool:
+        """Whether a file was found there, at any depth, be it one that a rule leaves out."""
+        below = folder.rstrip("/") + "/"
+        at = bisect_left(self.files, below, key=lambda candidate: candidate.path)
+        return (at < len(self.files) and self.files[at].path.startswith(below)) or any(
+            _inside(place, folder) for place in self.left_out
         )
 
     def root_stands(self, path: str) -> bool:

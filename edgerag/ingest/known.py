@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from edgerag.index.documents import ReadContainer
 from edgerag.ingest.discover import Candidate, Discovery
 from edgerag.ingest.member_paths import outer_path
-from edgerag.types import MEMBER_MARK, Document
+from edgerag.types import MEMBER_MARK, Document, LeftOut
 
 if TYPE_CHECKING:
     from edgerag.index.library import Library
@@ -23,26 +24,39 @@ TRY_AGAIN: Stat = (-1, -1)
 class Known:
     """By path. A member's size and time are those of the file on the disk that it lies in."""
 
-    def __init__(self, library: Library, discovery: Discovery, *, has: Callable[[str], bool] = lambda _: False) -> None:
-        """``has`` tells whether there is now what a file could not be read without; see FailureNeeds."""
+    def __init__(
+        self,
+        library: Library,
+        discovery: Discovery,
+        *,
+        has: Callable[[str], bool] = lambda _: False,
+        max_file_bytes: int = 0,
+    ) -> None:
+        """``has`` tells whether there is now what a file could not be read without; see FailureNeeds. What was larger
+        than a limit below ``max_file_bytes`` may be read now."""
         failures = library.failures()
         self._to_try = {failure.path for failure in failures if failure.needs and has(failure.needs)}
         self.documents: dict[str, Document] = {document.path: document for document in library.documents()}
         self.failures: dict[str, tuple[int, int, str]] = {
             failure.path: (failure.size_bytes, failure.mtime_ns, failure.reason) for failure in failures
         }
-        self.containers: dict[str, Stat] = library.containers()
+        self.containers: dict[str, ReadContainer] = library.containers()
+        self._max_file_bytes = max_file_bytes
         self.present = {candidate.path for candidate in discovery.files}
         self._members: dict[str, list[str]] = defaultdict(list)
         for path in (*self.documents, *self.failures):
             if outer := self.outer(path):
                 self._members[outer].append(path)
         self._failed_in: dict[str, list[str]] = defaultdict(list)  # by each file around them
-        for path in self.failures:
-            end = path.find(MEMBER_MARK)
-            while end >= 0:
-                self._failed_in[path[:end]].append(path)
-                end = path.find(MEMBER_MARK, end + 1)
+        self._documents_in: dict[str, list[str]] = defaultdict(list)  # the same of documents
+        for paths, inside in ((self.failures, self._failed_in), (self.documents, self._documents_in)):
+            for path in paths:
+                for around in _around(path):
+                    inside[around].append(path)
+        self._skipped_in: dict[str, list[LeftOut]] = defaultdict(list)  # the same of what was not read
+        for found in library.left_out():
+            for around in _around(found.path):
+                self._skipped_in[around].append(found)
 
     def outer(self, path: str) -> str:
         """The file on the disk that a member lies in; "" for what is a file itself."""
@@ -53,6 +67,10 @@ class Known:
     def members(self, outer: str) -> list[str]:
         """Paths of the documents and failures in that file, each once."""
         return list(dict.fromkeys(self._members.get(outer, ())))
+
+    def skipped(self, outer: str) -> list[LeftOut]:
+        """What was found in that file and not read."""
+        return self._skipped_in.get(outer, [])
 
     def is_to_try(self, path: str) -> bool:
         """Whether that file failed, and may be read now although it did not change."""
@@ -67,6 +85,8 @@ class Known:
         before = moved_from or path
         failed = self._failed_in.get(before, ())
         unread = before in self._members and before not in self.containers
+        if self._is_limit_raised(before) or self._may_read_skipped(before):
+            return True
         return unread or (bool(failed) if moved_from else any(map(self.is_to_try, failed)))
 
     def is_unchanged(self, candidate: Candidate) -> bool:
@@ -77,8 +97,27 @@ class Known:
             return False
         if self.is_container(candidate.path):
             members = self._members.get(candidate.path, ())
-            return self.containers.get(candidate.path) == stat and not any(map(self.is_to_try, members))
-        return document is not None
+            as_read = self.containers.get(candidate.path)
+            if as_read is None or (as_read.size_bytes, as_read.mtime_ns) != stat:
+                return False
+            return not self._is_limit_raised(candidate.path) and not any(map(self.is_to_try, members))
+        return document is not None and not self._may_read_skipped(candidate.path)
+
+    def _is_limit_raised(self, path: str) -> bool:
+        """Whether something in that archive or mail was too large then, and may be read now."""
+        return path in self.containers and 0 < self.containers[path].limit_bytes < self._max_file_bytes
+
+    def _may_read_skipped(self, path: str) -> bool:
+        """Whether something in it was not read that may be read now: as far as is known, not for good."""
+        outer = self.outer(path) or path
+        return path in self._skipped_in and (outer not in self.containers or self._is_limit_raised(outer))
+
+    def was_read_to_its_end(self, path: str) -> bool:
+        return path in self.containers
+
+    def holds(self, path: str) -> list[Document]:
+        """The documents that lie in a file, or in a member of one."""
+        return [self.documents[member] for member in self._documents_in.get(path, ()) if member in self.documents]
 
     def moved(self, candidates: Iterable[Candidate], gone: Iterable[str]) -> dict[str, str]:
         """Which of the new files was which of those that are ``gone``: new path to old path.
@@ -88,9 +127,9 @@ class Known:
         old: dict[Stat, list[str]] = defaultdict(list)
         for path in gone:
             document = self.documents.get(path)
-            stat = (document.size_bytes, document.mtime_ns) if document is not None else self.containers.get(path)
-            if stat is not None and not self.outer(path):  # what lies in it moves with it
-                old[stat].append(path)
+            known = document or self.containers.get(path)
+            if known is not None and not self.outer(path):  # what lies in it moves with it
+                old[known.size_bytes, known.mtime_ns].append(path)
         new: dict[Stat, list[str]] = defaultdict(list)
         for candidate in candidates:
             if candidate.path not in self.documents and not self.is_container(candidate.path):
@@ -113,6 +152,16 @@ class Known:
         self.documents[moved.path] = moved
         if outer := self.outer(moved.path):
             self._members[outer].append(moved.path)
+        for around in _around(moved.path):
+            self._documents_in[around].append(moved.path)
+
+
+def _around(path: str) -> Iterator[str]:
+    """Every path that ``path`` may lie in as a member."""
+    end = path.find(MEMBER_MARK)
+    while end >= 0:
+        yield path[:end]
+        end = path.find(MEMBER_MARK, end + 1)
 
 
 def is_gone(path: str) -> bool:

@@ -11,31 +11,42 @@ in its report and stops nothing.
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from edgerag.config import ChunkSettings, IngestSettings
-from edgerag.errors import DocumentEncrypted, DocumentError, DocumentScanned, DocumentTooLarge, LibraryDamaged
-from edgerag.index.documents import FailureNeeds, Move, Touched
+from edgerag.errors import (
+    DocumentEncrypted,
+    DocumentError,
+    DocumentGone,
+    DocumentScanned,
+    DocumentTooLarge,
+    LibraryDamaged,
+)
+from edgerag.index.documents import FailureNeeds, Move, ReadContainer, Touched
 from edgerag.ingest.ahead import ParseAhead, ToRead, WasRead
 from edgerag.ingest.chunk import chunk
 from edgerag.ingest.discover import Candidate, Discovery, discover
+from edgerag.ingest.emptied import emptied_mounts, keep_of_emptied, mounted_below
 from edgerag.ingest.ignore import Selection
 from edgerag.ingest.known import TRY_AGAIN, Known, is_gone
 from edgerag.ingest.language import language_of
+from edgerag.ingest.outcome import file_report, holding
 from edgerag.ingest.pace import Pace
-from edgerag.ingest.parse.ocr import Recogniser, find_recogniser
 from edgerag.ingest.parse.process import ParserProcess
 from edgerag.ingest.parse.wire import Failed, FileState, Parsed, Reply, Unchanged
 from edgerag.ingest.progress import Progress
+from edgerag.ingest.recognition import Recognition
+from edgerag.ingest.same import lies_in, state_before
 from edgerag.ingest.sealing import seal
 from edgerag.types import (
+    MEMBER_MARK,
+    UNKNOWN_LANGUAGE,
     CancelCheck,
     Document,
     Embedder,
@@ -51,6 +62,9 @@ from edgerag.types import (
 if TYPE_CHECKING:
     from edgerag.index.library import Library
     from edgerag.types import Vectors
+
+# Of what is gone: all of a folder in which nothing is left, such a folder where a disk was mounted, or none.
+_Keeps = Literal["emptied", "unmounted", "nothing"]
 
 # How long to wait for the parser before saying again where the run is.
 _WAIT_S = 0.2
@@ -74,14 +88,16 @@ def ingest(
     changed: Collection[str] | None = None,
     withheld: Collection[str] = (),
     prune: bool = False,
+    ocr_again: bool = False,
     cancelled: CancelCheck,
 ) -> Iterator[IngestEvent]:
     """Brings the library in line with the files under ``paths``; the last event is IngestDone.
 
     Every document found there is given ``tags``, also one that did not change. ``passwords`` are tried on what is
     protected. With ``changed`` only these absolute paths under ``paths`` are looked at; ``withheld`` are never read.
-    What came from a named folder in which there is no file any more stays, since a disk may not be mounted there,
-    unless ``prune`` says that it is meant.
+    What came from a named folder, or a mounted one below it, in which there is no file any more stays, since a disk
+    may not be mounted there, unless ``prune`` says that it is meant. With ``ocr_again`` what OCR can read is read
+    again, though it did not change, where another mode or other languages of it were at hand then.
 
     Raises UsageError for a path that does not exist, and what the library and the embedder raise
     (StorageFull, LibraryBusy, ModelError, ...).
@@ -89,9 +105,9 @@ def ingest(
     discovery = discover(
         paths, own=library.folder, selection=Selection.of(settings), changed=changed, withheld=withheld
     )
-    # One who asks for single paths saw them go.
-    keeps_emptied = changed is None and not prune
-    run = _Run(library, embedder, settings, chunks, tuple(tags), tuple(passwords), keeps_emptied, cancelled)
+    # One who asks for single paths saw them go, unless it was with the whole disk.
+    keeps: _Keeps = "nothing" if prune else "emptied" if changed is None else "unmounted"
+    run = _Run(library, embedder, settings, chunks, tuple(tags), tuple(passwords), keeps, ocr_again, cancelled)
     return run.events(discovery)
 
 
@@ -104,7 +120,8 @@ class _Run:
         chunk_settings: ChunkSettings,
         tags: tuple[str, ...],
         passwords: tuple[str, ...],
-        keeps_emptied: bool,
+        keeps: _Keeps,
+        ocr_again: bool,
         cancelled: CancelCheck,
     ) -> None:
         self._library = library
@@ -113,7 +130,8 @@ class _Run:
         self._chunk_settings = chunk_settings
         self._tags = tags
         self._passwords = passwords
-        self._keeps_emptied = keeps_emptied
+        self._keeps = keeps
+        self._recognition = Recognition(settings, again=ocr_again)
         self._cancelled = cancelled
         self._pace = Pace(settings, cancelled=cancelled)
         self._reports: dict[str, FileReport] = {}
@@ -122,6 +140,8 @@ class _Run:
         self._moved: dict[str, str] = {}  # new path to old path
         self._touched: list[Touched] = []  # to be told to the library
         self._beyond_limits: set[str] = set()  # files in which something was too large: a limit may be raised
+        self._broken_off: set[str] = set()  # files that went while their members were read
+        self._closed: dict[str, list[str]] = defaultdict(list)  # by file, the members that could not be read
         self._progress = Progress(files_total=0, clock=time.monotonic)
         self._told_at = float("-inf")
         self._notes: dict[str, None] = {}  # each once, in order
@@ -130,7 +150,7 @@ class _Run:
         self._progress.files_total = len(discovery.files) + len(discovery.unread)
         yield FilesDiscovered(self._progress.files_total)
         self._sizes = {candidate.path: candidate.size_bytes for candidate in discovery.files}
-        self._known = Known(self._library, discovery, has=self._has)
+        self._known = Known(self._library, discovery, has=self._has, max_file_bytes=self._settings.max_file_size)
         gone = self._gone(discovery)
         self._move(discovery, gone)
         self._keep_of_emptied(discovery, gone)
@@ -167,9 +187,15 @@ class _Run:
     def _analyse_again(self) -> Generator[IngestEvent, None, bool]:
         """Makes words anew that an older version of this program made; True when it was cancelled."""
         left = self._library.analysed_before_count()
+        if not left:
+            return False
         while left and not self._cancelled():
             yield self._progress.event(f"analysing documents of an older version again: {left:,} left")
             left -= self._library.analyse_again(language_of, limit=_ANALYSED_TOGETHER)
+        for document in self._library.documents():  # their languages are known now
+            report = self._reports.get(document.path)
+            if report is not None and report.language == UNKNOWN_LANGUAGE:
+                self._reports[document.path] = replace(report, language=document.language)
         return bool(left)
 
     def _seal(self, *, merge: bool) -> Generator[IngestEvent, None, bool]:
@@ -220,18 +246,18 @@ class _Run:
         return gone
 
     def _keep_of_emptied(self, discovery: Discovery, gone: dict[str, None]) -> None:
-        """Takes out of ``gone`` what lay in a named folder in which nothing is left, and says so."""
-        kept: Counter[str] = Counter()
-        for root in discovery.emptied_roots() if self._keeps_emptied else ():
-            for path in [path for path in gone if path.startswith(root.rstrip("/") + "/")]:
-                del gone[path]
-                kept[root] += path in self._known.documents
-        for root, count in kept.items():
-            what = "The document" if count == 1 else f"The {count:,} documents"
-            self._notes[
-                f"There is no file in {root} any more. {what} from there stay in the library, in case a disk is not"
-                " mounted; --prune removes what is gone."
-            ] = None
+        """Takes out of ``gone`` what lay in a folder in which nothing is left as where a disk is not mounted, and says
+        so."""
+        before = frozenset(self._library.mounts())
+        now = mounted_below(discovery)
+        places: list[str] = []
+        if self._keeps != "nothing":
+            whole = self._keeps == "emptied"
+            places += discovery.emptied_roots() if whole else ()
+            places += emptied_mounts(discovery, sorted(before | now), looked_at_whole=whole)
+        kept = keep_of_emptied(places, gone, self._known.documents)
+        self._notes |= dict.fromkeys(kept.values())
+        self._library.keep_mounts(now | {place for place in before if place in kept or not discovery.covers(place)})
 
     def _move(self, discovery: Discovery, gone: dict[str, None]) -> None:
         """Gives documents whose file moved their new path; takes them out of ``gone``."""
@@ -244,6 +270,7 @@ class _Run:
                 self._library.move_documents(moves, forget=forgotten)
                 moves, forgotten = [], []
             forgotten.append(old)
+            self._moved[new] = old
             for path in (old, *self._known.members(old)):
                 gone.pop(path, None)
                 if path in self._known.failures:
@@ -257,16 +284,7 @@ class _Run:
 
     def _has(self, need: str) -> bool:
         """Whether this run has what a file of an earlier run could not be read without."""
-        return bool(self._passwords) if need == "password" else self._recogniser is not None
-
-    @cached_property
-    def _recogniser(self) -> Recogniser | None:
-        return find_recogniser(
-            self._settings.ocr,
-            self._settings.ocr_languages,
-            deadline_s=self._settings.parse_deadline_s,
-            memory_bytes=self._settings.parse_memory,
-        )
+        return bool(self._passwords) if need == "password" else self._recognition.recogniser is not None
 
     def _remove_gone(self, gone: Sequence[str]) -> Iterator[IngestEvent]:
         """Removes what was found to be gone."""
@@ -316,11 +334,15 @@ class _Run:
         failure = known.failures.get(path)
         members = known.members(path)
         refused = [member for member in members if member in known.failures]
-        if known.is_unchanged(candidate) and not (refused and path == candidate.root) and path not in self._moved:
+        as_it_was = known.is_unchanged(candidate) and not self._is_read_otherwise(path)
+        if as_it_was and not (refused and path == candidate.root) and path not in self._moved:
             yield self._report(path, "unchanged", "", document)
             for member in members:
                 self._progress.files_total += 1
                 yield self._report_known(member)
+            for skipped in known.skipped(path):
+                self._progress.files_total += 1
+                yield self._report(skipped.path, "skipped", skipped.reason)
         elif failure is not None and stat == failure[:2] and path != candidate.root and not known.is_to_try(path):
             yield self._report(path, "failed", failure[2])
         else:
@@ -346,7 +368,17 @@ class _Run:
         old = self._moved.get(path, "")
         # The title may be the old name: it is part of what is embedded.
         is_renamed = old and PurePath(old).name != PurePath(path).name
-        return "" if is_renamed or self._known.may_hold_more(path, moved_from=old) else document.content_sha256
+        if is_renamed or self._is_read_otherwise(path) or self._known.may_hold_more(path, moved_from=old):
+            return ""
+        return document.content_sha256
+
+    def _is_read_otherwise(self, path: str) -> bool:
+        """Whether OCR would now read something of it in another way than it was read, as is asked for."""
+        if not self._recognition.may_read_again:
+            return False
+        document = self._known.documents.get(path)
+        inside = self._known.holds(path)
+        return any(map(self._recognition.reads_otherwise, inside if document is None else (document, *inside)))
 
     # ------------------------------------------------------------ reading and embedding
 
@@ -359,7 +391,7 @@ class _Run:
             deadline_s=self._settings.parse_deadline_s,
             niceness=self._settings.nice,
             passwords=self._passwords,
-            recogniser=self._recogniser,
+            recogniser=self._recognition.recogniser,
         )
         ahead = ParseAhead(to_read, parser, known_sha256=self._comparable_sha256)
         try:
@@ -384,7 +416,8 @@ class _Run:
             ahead.close()
 
     def _store(self, result: WasRead) -> Iterator[IngestEvent]:
-        candidate, reply, path = result.candidate, result.reply, result.path
+        candidate, path = result.candidate, result.path
+        reply = self._as_known(result)
         document = self._known.documents.get(path)
         started = time.monotonic() - result.seconds
         to_embed = 0
@@ -394,25 +427,27 @@ class _Run:
         match reply:
             case Parsed(document=None):
                 yield from self._remove([path], "It holds files now, and no text of its own.")
-                report = self._report(path, "ingested", _holding(reply))
+                report = self._report(path, "ingested", holding(reply))
             case Parsed(document=ParsedDocument() as found):
                 if not self._progress.chunks_done and not self._progress.chunks_pending:
                     yield self._progress.event("loading the embedder")
                 read = replace(found, language=language_of(found))
-                chunk_count, to_embed = self._put(candidate, path, read, reply.state, started=started)
+                chunk_count, to_embed = self._put(result, read, reply.state, started=started)
                 seconds = time.monotonic() - started
-                report = self._report(path, "ingested", _holding(reply), read, chunk_count, seconds=seconds)
+                report = self._report(path, "ingested", holding(reply), read, chunk_count, seconds=seconds)
                 # Texts that stand in other documents bring their vectors without being embedded.
                 if to_embed < chunk_count and self._library.seal_is_due():
                     yield from self._seal(merge=False)
             case Unchanged(state):
-                assert document is not None, "only a known content can be found unchanged"
-                self._touch(document, state)
-                self._library.tag_documents([document.id], self._tags)
+                if document is not None:
+                    self._touch(document, state, result.around_sha256)
+                    self._library.tag_documents([document.id], self._tags)
                 reason = f"It was {self._moved[path]}." if path in self._moved else ""
+                if isinstance(result.reply, Failed) and not isinstance(result.reply.error, DocumentEncrypted):
+                    reason = f"What was read before stays: {result.reply.error}"
                 report = self._report(path, "unchanged", reason, document, seconds=result.seconds)
             case Failed():
-                report = self._refuse(candidate, path, reply, document, seconds=result.seconds)
+                report = self._refuse(result, reply, document)
         if not isinstance(reply, Failed) and path in self._known.failures:
             self._library.clear_failure(path)
         if not result.member:
@@ -427,32 +462,80 @@ class _Run:
         """Settles what is known of the members of a file that was read to its end."""
         path = candidate.path
         members = [member for member in self._known.members(path) if member not in self._reports]
+        limit_bytes = self._settings.max_file_size if path in self._beyond_limits else 0
         if isinstance(reply, Unchanged):
-            for member in members:
-                if (document := self._known.documents.get(member)) is not None:
-                    self._touch(document, reply.state)
-                    self._library.tag_documents([document.id], self._tags)
-                self._progress.files_total += 1
-                yield self._report_known(member)
-            holds = self._known.is_container(path)
-        elif isinstance(reply, Failed) and not (reply.skipped or reply.lasting):
+            yield from self._keep_members(members, reply.state)
+            old = self._moved.get(path, path)
+            known = self._known.containers.get(old)
+            limit_bytes = 0 if known is None else known.limit_bytes
+            holds = self._known.is_container(path) or known is not None
+            # What failed in it is not known any more where it moved and could not be opened.
+            holds = holds and not self._known.may_hold_more(path, moved_from=self._moved.get(path, ""))
+        elif isinstance(reply, Failed) and (
+            isinstance(reply.error, DocumentGone) or not (reply.skipped or reply.lasting)
+        ):
             return  # it cannot be opened now: what it said stands
         else:
+            closed = tuple(f"{member}{MEMBER_MARK}" for member in self._closed.pop(path, ()))
+            if isinstance(reply, Parsed) and any(self._is_of(member, reply.state) for member in members):
+                # The file is the same, so what lies in those that cannot be opened now is there as before.
+                yield from self._keep_members([each for each in members if each.startswith(closed)], reply.state)
+                members = [member for member in members if member not in self._reports]
             yield from self._remove(members, f"It is no longer in {path}.")
             for member in members:
                 if member in self._known.failures:
                     self._library.clear_failure(member)
-            holds = isinstance(reply, Parsed) and bool(reply.members) and path not in self._beyond_limits
+            holds = isinstance(reply, Parsed) and bool(reply.members) and path not in self._broken_off
         if holds and not isinstance(reply, Failed):
             self._tell_touched()  # what it holds comes first: once the archive is known, nothing in it is looked at
-            self._library.keep_container(path, size_bytes=reply.state.size_bytes, mtime_ns=reply.state.mtime_ns)
+            self._library.keep_container(path, ReadContainer(reply.state.size_bytes, reply.state.mtime_ns, limit_bytes))
         elif path in self._known.containers:
             self._library.forget_containers([path])
 
-    def _touch(self, document: Document, state: FileState) -> None:
+    def _keep_members(self, members: Sequence[str], around: FileState) -> Iterator[IngestEvent]:
+        """Reports what lies in a file that is as it was."""
+        for member in members:
+            if (document := self._known.documents.get(member)) is not None:
+                self._touch(document, around, around.sha256)
+                self._library.tag_documents([document.id], self._tags)
+            self._progress.files_total += 1
+            yield self._report_known(member)
+
+    def _is_of(self, member: str, around: FileState) -> bool:
+        document = self._known.documents.get(member)
+        return document is not None and lies_in(document, around.sha256, size_bytes=around.size_bytes)
+
+    def _as_known(self, result: WasRead) -> Reply:
+        """What was read; of what could not be read, and is the same that was read in an earlier run, that it is
+        unchanged: it needs no password twice."""
+        reply, path = result.reply, result.path
+        if not isinstance(reply, Failed):
+            return reply
+        if result.member:
+            self._closed[result.candidate.path].append(path)
+        outer = result.candidate.path
+        known = self._known
+        state = state_before(
+            result,
+            reply,
+            known.documents.get(path),
+            known.holds(path),
+            is_whole=known.was_read_to_its_end(self._moved.get(outer, outer)),
+        )
+        return reply if state is None else Unchanged(state)
+
+    def _touch(self, document: Document, state: FileState, around_sha256: str = "") -> None:
         """Its content is the same. Many are told together: until then the next run would compare them again."""
-        if (document.size_bytes, document.mtime_ns) != (state.size_bytes, state.mtime_ns):
-            self._touched.append(Touched(document.id, state.size_bytes, state.mtime_ns))
+        ocr = (
+            self._recognition.manner(document.media_type)
+            if self._recognition.reads_otherwise(document)
+            else document.ocr
+        )
+        touched = Touched(document.id, state.size_bytes, state.mtime_ns, around_sha256, ocr)
+        if touched != Touched(
+            document.id, document.size_bytes, document.mtime_ns, document.around_sha256, document.ocr
+        ):
+            self._touched.append(touched)
             if len(self._touched) >= _MOVED_TOGETHER:
                 self._tell_touched()
 
@@ -460,9 +543,7 @@ class _Run:
         self._library.touch_documents(self._touched)
         self._touched = []
 
-    def _put(
-        self, candidate: Candidate, path: str, document: ParsedDocument, state: FileState, *, started: float
-    ) -> tuple[int, int]:
+    def _put(self, result: WasRead, document: ParsedDocument, state: FileState, *, started: float) -> tuple[int, int]:
         """Chunks and commits a document, which was begun with at ``started``; its number of chunks, and of those
         without a vector."""
         embedder = self._embedder()
@@ -475,14 +556,16 @@ class _Run:
         document_id = self._library.put_document(
             document,
             pieces,
-            path=path,
-            root=candidate.root,
+            path=result.path,
+            root=result.candidate.root,
             content_sha256=state.sha256,
             size_bytes=state.size_bytes,
             mtime_ns=state.mtime_ns,
             tags=self._tags,
             content_bytes=state.content_bytes,
             seconds=round(time.monotonic() - started, 3),
+            around_sha256=result.around_sha256,
+            ocr=self._recognition.manner(document.media_type),
         )
         # At once: the text may stand in a file that is replaced or removed before this one is embedded.
         pending = self._library.pending_of(document_id)
@@ -505,15 +588,18 @@ class _Run:
 
         return counted
 
-    def _refuse(
-        self, candidate: Candidate, path: str, failed: Failed, document: Document | None, *, seconds: float
-    ) -> FileDone:
+    def _refuse(self, result: WasRead, failed: Failed, document: Document | None) -> FileDone:
+        candidate, path, seconds = result.candidate, result.path, result.seconds
+        if isinstance(failed.error, DocumentGone):  # for a moment, or with its disk: the next run finds out
+            self._broken_off.add(candidate.path)
+            return self._report(path, "skipped", str(failed.error), document, seconds=seconds)
         reason = str(failed.error)
         if isinstance(failed.error, DocumentTooLarge):
             self._beyond_limits.add(candidate.path)
         needs = self._needs(failed.error)
         closed = isinstance(failed.error, DocumentEncrypted | DocumentScanned)
-        if document is not None and (failed.skipped or failed.lasting or closed):
+        is_same = document is not None and failed.sha256 == document.content_sha256
+        if document is not None and not is_same and (failed.skipped or failed.lasting or closed):
             # The file no longer says what the library would quote from it.
             self._library.remove_documents([document.id])
             reason += " What it said before was removed from the library."
@@ -532,7 +618,7 @@ class _Run:
         each time: what kept it from reading may have passed."""
         if isinstance(error, DocumentEncrypted):
             return "password"
-        return "ocr" if isinstance(error, DocumentScanned) and self._recogniser is None else ""
+        return "ocr" if isinstance(error, DocumentScanned) and self._recognition.recogniser is None else ""
 
     def _embed_batch(self) -> Iterator[IngestEvent]:
         stored = self._library.pending_chunks(self._settings.batch_chunks)
@@ -573,36 +659,16 @@ class _Run:
         seconds: float = 0.0,
     ) -> FileDone:
         """``document`` is what the library knows or what was read now, with its number of chunks."""
-        pages = characters = 0
-        size_bytes = self._sizes.get(path, 0)
-        match document:
-            case Document():
-                size_bytes = size_bytes or document.content_bytes
-                chunk_count, pages, characters = document.chunk_count, document.page_count, document.character_count
-            case ParsedDocument():
-                pages, characters = len(document.pages), len(document.text)
-        report = FileReport(
+        report = file_report(
             path,
             outcome,
             reason,
+            document,
             chunk_count,
-            media_type="" if document is None else document.media_type,
-            page_count=pages,
-            character_count=characters,
-            size_bytes=size_bytes,
+            size_bytes=self._sizes.get(path, 0),
             seconds=seconds,
-            warnings=() if document is None else document.warnings,
             moved_from=self._moved.get(path, ""),
-            language="" if document is None else document.language,
         )
         self._reports[path] = report
         self._progress.files_done += 1
         return FileDone(report)
-
-
-def _holding(parsed: Parsed) -> str:
-    if not parsed.members:
-        return ""
-    if parsed.in_parts:
-        return f"It is read in {len(parsed.members)} parts."
-    return "It holds 1 file." if len(parsed.members) == 1 else f"It holds {len(parsed.members)} files."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from edgerag.machine.kernel_files import read_text
@@ -22,16 +23,29 @@ def is_remote(path: str, system: Path = Path("/")) -> bool:
     return kind in _REMOTE or kind.startswith("fuse.")
 
 
+def mount_points(system: Path = Path("/")) -> frozenset[str]:
+    """Every folder on which a file system is mounted, by its real path; none where that cannot be told."""
+    try:
+        lines = (system / "proc" / "self" / "mountinfo").read_bytes()
+    except OSError:
+        return frozenset()
+    return frozenset(point for point, _ in _mounts(os.fsdecode(lines)))  # paths need not be ASCII, nor UTF-8
+
+
 def file_system_of(path: str, mounts: str) -> str:
     """The type of the innermost mount above ``path``, out of the lines of ``mountinfo``; "" where none fits."""
     best, kind = -1, ""
-    for line in mounts.splitlines():
-        front, separator, back = line.partition(" - ")
-        fields = front.split(" ")
-        if not separator or len(fields) < 5:
-            continue
-        point = _ESCAPE.sub(lambda match: chr(int(match[1], 8)), fields[4])
+    for point, its_kind in _mounts(mounts):
         holds = path == point or path.startswith(point.rstrip("/") + "/")
         if holds and len(point) >= best:  # of two at one place the later one lies on top
-            best, kind = len(point), back.split(" ")[0]
+            best, kind = len(point), its_kind
     return kind
+
+
+def _mounts(lines: str) -> Iterator[tuple[str, str]]:
+    """Each place where something is mounted, and its type. Format: proc(5), mountinfo."""
+    for line in lines.splitlines():
+        front, separator, back = line.partition(" - ")
+        fields = front.split(" ")
+        if separator and len(fields) >= 5:
+            yield _ESCAPE.sub(lambda match: chr(int(match[1], 8)), fields[4]), back.split(" ")[0]

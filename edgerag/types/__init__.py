@@ -98,6 +98,7 @@ from edgerag.types.searching import (
     SelectionReport,
     Source,
     WordEvidence,
+    WordQuery,
 )
 from edgerag.types.state import (
     BlockHeat,
@@ -207,6 +208,7 @@ __all__ = [
     "WatchNote",
     "WhenTight",
     "WordEvidence",
+    "WordQuery",
     "own_id",
     "page_unit",
     "text_share",

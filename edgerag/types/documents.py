@@ -118,6 +118,8 @@ class Document:
     seconds: float = 0.0  # that parsing and chunking it took
     language: str = UNKNOWN_LANGUAGE  # the one that most of it is in
     dated_ns: int | None = None  # when it was written as it says itself; None: it does not, and mtime_ns stands for it
+    around_sha256: str = ""  # of the archive or mail on the disk that it was read from; "" of a file itself
+    ocr: str = ""  # mode and languages of the OCR that was at hand when it was read, as in "auto eng+deu"; "": none
 
     @property
     def text_share(self) -> float | None:

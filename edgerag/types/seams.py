@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from edgerag.types.documents import StoredChunk
 from edgerag.types.prompting import EncodedChat, Generated, Message, PassageSpan, Sampling
-from edgerag.types.searching import Filter, KeywordScan, LegHit, WordEvidence
+from edgerag.types.searching import Filter, KeywordScan, LegHit, WordEvidence, WordQuery
 
 if TYPE_CHECKING:
     from edgerag.types.arrays import Vectors
@@ -61,9 +61,7 @@ class Library(Protocol):
 
     def term_weights(self, query: str) -> dict[str, float]: ...
 
-    def scan_keywords(
-        self, pieces: Sequence[str], *, document_limit: int, where: Filter | None = None
-    ) -> KeywordScan: ...
+    def scan_keywords(self, words: WordQuery, *, document_limit: int, where: Filter | None = None) -> KeywordScan: ...
 
     def vectors_of(self, chunk_ids: Sequence[int]) -> dict[int, Vectors]: ...
 

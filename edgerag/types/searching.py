@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -163,6 +163,30 @@ class SearchResult:
 
 
 @dataclass(frozen=True, slots=True)
+class WordQuery:
+    """Which documents are meant: those that hold every word of one of ``any_of`` and no ``none_of`` whole. Without
+    ``any_of`` all of them, without those. Words may be phrases."""
+
+    any_of: tuple[tuple[str, ...], ...] = ()
+    none_of: tuple[tuple[str, ...], ...] = ()
+
+    @classmethod
+    def all_of(cls, words: Iterable[str]) -> WordQuery:
+        held = tuple(words)
+        return cls((held,) if held else ())
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """The words that may be found in the documents, each once."""
+        return tuple(dict.fromkeys(word for words in self.any_of for word in words))
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All words, each once."""
+        return tuple(dict.fromkeys(word for words in (*self.any_of, *self.none_of) for word in words))
+
+
+@dataclass(frozen=True, slots=True)
 class PieceCount:
     """How often a word or phrase stands in the documents looked at, titles and headings included."""
 
@@ -173,22 +197,23 @@ class PieceCount:
 
 @dataclass(frozen=True, slots=True)
 class DocumentMatch:
-    """A document that holds all the words of a scan."""
+    """A document that a scan was for."""
 
     document_id: int
     path: str
     passage_count: int  # passages in which they stand together; may be 0
-    chunk_id: int  # the first of those, or the first with the rarest of the words
+    chunk_id: int  # the first of those, or the first with one of the words, or with none
 
 
 @dataclass(frozen=True, slots=True)
 class KeywordScan:
     """What an exhaustive look for some words found. The counts are of everything, the documents named are some."""
 
-    pieces: tuple[PieceCount, ...]
+    pieces: tuple[PieceCount, ...]  # each word, also of those that must not stand there
     document_total: int  # that were looked at
     passage_total: int
-    document_count: int  # that hold all the words
-    passage_count: int  # that hold all of them together
+    document_count: int  # that were meant
+    passage_count: int  # of those, that hold the words together
     joint_document_count: int  # that have such a passage
     documents: tuple[DocumentMatch, ...]
+    words: WordQuery = WordQuery()  # as they were looked for

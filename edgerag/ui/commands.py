@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -279,12 +279,20 @@ def _filter(arguments: argparse.Namespace) -> Filter | None:
         document_ids=tuple(number for number in numbers.values() if number is not None),
         paths=tuple(str(user_path(name)) for name, number in numbers.items() if number is None),
         tags=tuple(arguments.tag),
-        languages=tuple(code for codes in arguments.lang for code in codes.split(",")),
-        types=tuple(name.strip() for names in arguments.types for name in names.split(",")),
+        languages=_listed(arguments.lang),
+        types=_listed(arguments.types),
         since_ns=first_ns(arguments.since, today=today) if arguments.since else None,
         until_ns=after_ns(arguments.until, today=today) if arguments.until else None,
     )
     return None if where == Filter() else where
+
+
+def _listed(values: Sequence[str]) -> tuple[str, ...]:
+    """What stands between commas; a comma too many is overlooked, an option without a word is not."""
+    listed: list[str] = []
+    for value in values:
+        listed += list(filter(None, map(str.strip, value.split(",")))) or [""]
+    return tuple(listed)
 
 
 def _text_argument(text: str) -> str:

@@ -83,6 +83,7 @@ def _events(
         passwords=_passwords(arguments),
         withheld=() if file is None else file.withheld,
         prune=arguments.prune,
+        ocr_again=bool(arguments.ocr or arguments.ocr_languages),  # given here and now: it is meant for these files
         cancelled=stop.is_set,
     )
 

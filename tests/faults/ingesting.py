@@ -7,6 +7,7 @@ input, one JSON per line, and answers each with a line: how the ingest ended, ho
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import os
@@ -110,7 +111,7 @@ def state_of(library: Library, embedder: HashingEmbedder) -> dict[str, Any]:
     return {
         "findings": findings,
         "documents": documents,
-        "containers": sorted(library.containers().items()),
+        "containers": sorted((path, *dataclasses.astuple(read)) for path, read in library.containers().items()),
         "failures": sorted((failure.path, failure.reason) for failure in library.failures()),
         "chunks": library.chunk_count(),
         "found": found,

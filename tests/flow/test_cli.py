@@ -260,6 +260,14 @@ class TestFilters:
 
         assert found() == found("--lang", "en,de") == found("--lang", "de", "--lang", "EN") == ["a.txt", "b.txt"]
         assert found("--lang", "de") == ["b.txt"]
+        assert (
+            found("--lang", " DE, ")
+            == found("--lang", "de-AT,,")
+            == found("--lang", "de", "--type", "txt,")
+            == ["b.txt"]
+        )
+        assert "A language is empty" in edgerag("search", "--lang", ",", "badger", check=2).stderr
+        assert "A type is empty" in edgerag("search", "--type", " ", "badger", check=2).stderr
         answer = json.loads(edgerag("ask", "--json", "--lang", "en", "When does the badger sleep?").stdout)
         assert {Path(source["file"]).name for source in answer["sources"]} == {"a.txt"}
         wrong = edgerag("search", "--lang", "fr", "badger", check=2).stderr

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,6 +62,8 @@ class Bench:
         embedder: Callable[[], Embedder] | None = None,
         passwords: Sequence[str] = (),
         prune: bool = False,
+        ocr_again: bool = False,
+        changed: Collection[str] | None = None,
     ) -> Iterator[IngestEvent]:
         return ingest(
             paths or (self.folder,),
@@ -71,6 +73,8 @@ class Bench:
             chunks=ChunkSettings(),
             passwords=passwords,
             prune=prune,
+            ocr_again=ocr_again,
+            changed=changed,
             cancelled=cancelled,
         )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
@@ -36,6 +37,13 @@ _LINK_SHARE = 0.7
 _LINK = re.compile(rb"<a\s", re.IGNORECASE)
 _TAG = re.compile(rb"<[^<>]*>")
 _NO_WORDS = re.compile(r"[\W_]+")
+_ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
+# Of one for all that is shown; one for some kinds of screens alone is left.
+_IMPORT = re.compile(
+    r"@import\s+(?:url\(\s*[\"']?([^\"')]{1,500})[\"']?\s*\)|[\"']([^\"']{1,500})[\"'])\s*;", re.IGNORECASE
+)
+_DEEPEST_IMPORT = 3
+_MOST_STYLE_BYTES = 2_000_000
 _UNNAMED = re.compile(r"(?:untitled|unknown)\b.*", re.IGNORECASE)
 
 
@@ -79,6 +87,7 @@ def parse(source: Source) -> ParsedDocument:
     book = _book(package)
     _check_readable(package, book)
     names = _table_of_contents(package, book)
+    styles = _Styles(package)
     parts: list[Part] = []
     missing: list[str] = []
     damaged: list[str] = []
@@ -91,7 +100,8 @@ def parse(source: Source) -> ParsedDocument:
             if data is None:
                 missing.append(item.part)
                 continue
-            page = [part for part in all_parts(_without_cdata(data)) if part.text.strip()]
+            read = all_parts(_without_cdata(data), find_styles=partial(styles.find, item.part))
+            page = [part for part in read if part.text.strip()]
         except DocumentDamaged:
             damaged.append(item.part)
             continue
@@ -119,6 +129,38 @@ def parse(source: Source) -> ParsedDocument:
         ),
         least_words=FEWEST_WORDS,
     )
+
+
+class _Styles:
+    """The style sheets of a book, each read once: its pages share them."""
+
+    def __init__(self, package: Package) -> None:
+        self._package = package
+        self._texts: dict[str, str | None] = {}
+
+    def find(self, part: str, address: str, depth: int = 0) -> str | None:
+        """The one that ``part`` calls by that address, with those that it imports; None if it cannot be read."""
+        if _ELSEWHERE.match(address) or not address:
+            return None
+        name = beside(part, unquote(address))
+        if name not in self._texts:
+            self._texts[name] = None  # should it import itself
+            self._texts[name] = self._read(name, depth)
+        return self._texts[name]
+
+    def _read(self, name: str, depth: int) -> str | None:
+        try:
+            data = self._package.read(name)
+        except DocumentDamaged:
+            return None
+        if data is None or len(data) > _MOST_STYLE_BYTES:
+            return None
+
+        def imported(match: re.Match[str]) -> str:
+            found = self.find(name, match[1] or match[2], depth + 1) if depth < _DEEPEST_IMPORT else None
+            return match[0] if found is None else found
+
+        return _IMPORT.sub(imported, data.decode("utf-8-sig", "replace"))
 
 
 def _warnings(book: _Book, missing: list[str], damaged: list[str]) -> Iterator[str]:

@@ -7,8 +7,10 @@ there for screen readers, and what someone wants a program to read and a person 
 from __future__ import annotations
 
 import codecs
+import functools
+import html
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from lxml import etree
@@ -59,7 +61,10 @@ _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _STYLE = re.compile(r"<style\b([^>]{0,1000})>", re.IGNORECASE)
 _STYLE_END = re.compile(r"</style", re.IGNORECASE)
 _PRINTED = re.compile(r"media\s*=\s*[\"']?\s*print", re.IGNORECASE)
-_OTHER_STYLES = re.compile(r"<link\b[^>]{0,1000}\bstylesheet\b|@import\b", re.IGNORECASE)
+_LINK = re.compile(r"<(?:link\b|\?xml-stylesheet\b)([^>]{0,1000})>", re.IGNORECASE)
+_ATTRIBUTE = re.compile(r"([a-z-]{1,40})\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)
+_IMPORT = re.compile(r"@import\b", re.IGNORECASE)
+_REMEMBERED_SHEETS = 4  # a book's pages have the same
 # Pages are full of dates and labels that are there for programs; an instruction has more words.
 FEWEST_WORDS = 3
 _BLANKS = re.compile(r"[ \t\r\n\f]+")  # not the no-break space, which is meant
@@ -100,14 +105,21 @@ def parse(source: Source) -> ParsedDocument:
     )
 
 
-def all_parts(data: bytes) -> list[Part]:
+# What a page's address of a style sheet leads to; None where that is not at hand.
+FindStyles = Callable[[str], str | None]
+
+
+def all_parts(data: bytes, *, find_styles: FindStyles = lambda _: None) -> list[Part]:
     """Everything in a page of a book, where asides are notes and no part is navigation. Raises DocumentDamaged."""
     markup, _ = _decoded(data)
-    return _read(markup, noise=True).shown()
+    return _read(markup, noise=True, find_styles=find_styles).shown()
 
 
-def _read(markup: str, *, noise: bool) -> _Page:
-    page = _Page(StyleSheet(_styles(markup), complete=not _OTHER_STYLES.search(markup)), noise=noise)
+def _read(markup: str, *, noise: bool, find_styles: FindStyles = lambda _: None) -> _Page:
+    linked = [find_styles(address) for address in _linked(markup)]
+    texts = (*(text for text in linked if text is not None), *_styles(markup))
+    complete = None not in linked and not any(map(_IMPORT.search, texts))
+    page = _Page(_style_sheet(texts, complete), noise=noise)
     # As events, not as a tree: libxml2 cuts a tree short at 2,048 levels, and pages that never close
     # their tags go deeper.
     parser = etree.HTMLParser(encoding="utf-8", target=page, no_network=True, huge_tree=True, recover=True)
@@ -118,6 +130,21 @@ def _read(markup: str, *, noise: bool) -> _Page:
             return page
         raise DocumentDamaged(f"The HTML cannot be taken apart: {error}.") from error
     return page
+
+
+@functools.lru_cache(_REMEMBERED_SHEETS)
+def _style_sheet(texts: tuple[str, ...], complete: bool) -> StyleSheet:
+    return StyleSheet(texts, complete=complete)
+
+
+def _linked(markup: str) -> Iterator[str]:
+    """The addresses of style sheets for the screen that a page names."""
+    for link in _LINK.finditer(markup):
+        said = {name.lower(): html.unescape(a or b or c) for name, a, b, c in _ATTRIBUTE.findall(link[1])}
+        kinds = said.get("rel", "stylesheet" if link[0].startswith("<?") else "").lower().split()
+        is_print = said.get("media", "").strip().lower() == "print"
+        if "stylesheet" in kinds and "alternate" not in kinds and not is_print:
+            yield said.get("href", "")
 
 
 def _styles(markup: str) -> Iterator[str]:

@@ -155,6 +155,11 @@ def _lock(data: ElementTree.Element) -> _Lock:
         said("key-derivation", "key-derivation-name").lower(),
     )
     kind = "aes" if cipher.endswith("aes256-cbc") else "blowfish" if "blowfish" in cipher else ""
+    if "argon2" in derivation:
+        raise DocumentEncrypted(
+            f"{_WHAT} is protected by a password in the newest way of LibreOffice (Argon2), which is not read here.",
+            remedy="Open it in LibreOffice and save a copy without the password.",
+        )
     iterations = int(said("key-derivation", "iteration-count", "0"))
     if not kind or "pbkdf2" not in derivation or not 0 < iterations <= _MOST_ITERATIONS:
         raise DocumentEncrypted(

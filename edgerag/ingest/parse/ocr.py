@@ -45,6 +45,11 @@ _START = (
 _ENVIRONMENT = ("PATH", "TESSDATA_PREFIX", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "HOME")
 
 
+def is_recognisable(media_type: str) -> bool:
+    """Whether OCR may read some of a document of this type."""
+    return media_type == "application/pdf" or media_type.startswith("image/")
+
+
 class Recogniser:
     """Reads one image at a time."""
 
@@ -59,6 +64,11 @@ class Recogniser:
         self._memory_bytes = memory_bytes
         self.turns = turns
         self._segmentation = "1" if turns else "3"
+
+    @property
+    def manner(self) -> str:
+        """Mode and languages, as the library keeps them of a document that was read by it."""
+        return f"{self.mode} {self.languages}"
 
     def read(self, image: bytes, page: int, *, stopped: Callable[[], bool] = lambda: False) -> Recognised | None:
         """What stands on an image, or on that page of one that has several; None when ``stopped()`` turned true

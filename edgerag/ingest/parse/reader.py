@@ -21,6 +21,7 @@ from edgerag.errors import (
     DocumentEmpty,
     DocumentEncrypted,
     DocumentError,
+    DocumentGone,
     DocumentScanned,
     DocumentTooLarge,
     DocumentUnsupported,
@@ -129,7 +130,8 @@ class Reader:
             else:
                 found = _parse_any(_source(request, data, name), format_)
         except _Refused as refused:
-            return _failed(refused.error, refused.format)
+            own = "" if request.member else state.sha256
+            return dataclasses.replace(_failed(refused.error, refused.format), sha256=own)
         del data  # a container may have unpacked it, and a member is yet to be read
         if not isinstance(found, Container):
             if request.member:
@@ -195,7 +197,7 @@ class _Opened:
                 return _picture(source, request.picture_of)
             found = _parse_any(source, None)
         except _Refused as refused:
-            return _failed(refused.error, refused.format)
+            return dataclasses.replace(_failed(refused.error, refused.format), sha256=state.sha256)
         if isinstance(found, Container):
             self.inner[request.member] = found
             return _opened_reply(found, state)
@@ -334,6 +336,8 @@ def too_large(size_bytes: int, max_bytes: int, setting: str = "ingest.max_file_s
 
 
 def _unreadable(error: OSError) -> Failed:
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return Failed(DocumentGone("It was gone when it was to be read."), skipped=True, lasting=False)
     # Not remembered: the permission may be given without the file changing.
     return Failed(
         DocumentDamaged(f"It cannot be opened: {os.strerror(error.errno or 0)}."), skipped=False, lasting=False

@@ -14,13 +14,17 @@ from edgerag.ingest.parse.source import clean_text
 # Record numbers, [MS-XLSB] 2.3.
 _ROW, _RK, _ERROR, _BOOLEAN, _REAL, _STRING, _SHARED = 0, 2, 3, 4, 5, 6, 7
 _FORMULA_STRING, _FORMULA_NUMBER, _FORMULA_BOOLEAN, _FORMULA_ERROR, _RICH = 8, 9, 10, 11, 62
-_STRING_ITEM, _FORMAT, _STYLE, _WORKBOOK, _SHEET, _MERGE = 19, 44, 47, 153, 156, 176
+_STRING_ITEM, _FORMAT, _STYLE, _COLUMNS, _WORKBOOK, _SHEET, _MERGE = 19, 44, 47, 60, 153, 156, 176
 _CELL_STYLES_BEGIN, _CELL_STYLES_END = 617, 618
 
 _ERRORS = {0: "#NULL!", 7: "#DIV/0!", 15: "#VALUE!", 23: "#REF!", 29: "#NAME?", 36: "#NUM!", 42: "#N/A"}
 _HEADER_BYTES = 8  # of a cell: its column, and its style in three bytes
 # The longest record is a string of 32,767 characters with its formatting.
 _MOST_RECORD_BYTES = 16_000_000
+_LAST_COLUMN = 16_384
+# Flags of BrtRowHdr and BrtColInfo: hidden by the user (fDyZero, fHidden), and of a height of its own (fUnsynced).
+_ROW_BYTES, _COLUMNS_BYTES = 12, 18
+_HIDDEN_ROW, _OWN_HEIGHT, _HIDDEN_COLUMNS = 0x10, 0x20, 0x01
 _CHUNK_BYTES = 1 << 20
 
 
@@ -154,6 +158,23 @@ def _rk_number(packed: int) -> float:
     return value / 100 if packed & 1 else value
 
 
+def _is_hidden_row(body: bytes) -> bool:
+    """By its flag, or by a height of nothing that somebody gave it."""
+    if len(body) < _ROW_BYTES:
+        return False
+    height, _, flags = struct.unpack_from("<HBB", body, 8)
+    return bool(flags & _HIDDEN_ROW) or (not height and bool(flags & _OWN_HEIGHT))
+
+
+def _hidden_columns(body: bytes) -> range:
+    """Those of a record that says how columns look, counted from 0."""
+    if len(body) < _COLUMNS_BYTES:  # of a writer with a layout of its own
+        return range(0)
+    first, last, width, _, flags = struct.unpack_from("<4IH", body)
+    hidden = flags & _HIDDEN_COLUMNS or not width
+    return range(first, min(last + 1, _LAST_COLUMN)) if hidden else range(0)
+
+
 def _sheet(stream: Stream, sheet: Sheet, values: _Values, budget: Budget) -> Sheet:
     merges: list[Merge] = []
     row = Row(0, {})
@@ -162,7 +183,9 @@ def _sheet(stream: Stream, sheet: Sheet, values: _Values, budget: Budget) -> She
             number = struct.unpack_from("<I", body)[0] + 1
             if number <= row.number:
                 raise DocumentDamaged(f"The rows of the sheet {sheet.name!r} are out of order.")
-            row = Row(number, {})
+            row = Row(number, {}, _is_hidden_row(body))
+        elif kind == _COLUMNS:
+            sheet.hidden_columns.update(_hidden_columns(body))
         elif kind == _MERGE:
             first, last, left, right = struct.unpack_from("<4I", body)
             merges.append(Merge(first + 1, last + 1, left, right))

@@ -72,11 +72,13 @@ class Unchanged:
 @dataclass(frozen=True, slots=True)
 class Failed:
     """Why there is no document. ``skipped``: it is no failure, just nothing to read.
-    ``lasting``: trying again before the file changes gives the same."""
+    ``lasting``: trying again before the file changes gives the same. ``sha256``: of what was refused, "" where it
+    could not be read so far."""
 
     error: DocumentError
     skipped: bool
     lasting: bool
+    sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +137,14 @@ def reply_body(reply: WorkerReply) -> Mapping[str, Any]:
             return {"to_recognise": pages}
         case Picture(data):
             return {"picture": base64.b64encode(data).decode("ascii")}
-        case Failed(error, skipped, lasting):
+        case Failed(error, skipped, lasting, sha256):
             return {
                 "error": type(error).__name__,
                 "message": error.message,
                 "remedy": error.remedy,
                 "skipped": skipped,
                 "lasting": lasting,
+                "sha256": sha256,
             }
 
 
@@ -218,7 +221,7 @@ def _read_failure(body: Any) -> Failed:
     if not (isinstance(kind, type) and issubclass(kind, DocumentError)):
         raise ValueError(f"not an error of a document: {body['error']!r}")
     error = kind(_text(body["message"]), remedy=_text(body["remedy"]))
-    return Failed(error, skipped=body["skipped"] is True, lasting=body["lasting"] is True)
+    return Failed(error, skipped=body["skipped"] is True, lasting=body["lasting"] is True, sha256=_text(body["sha256"]))
 
 
 def _read_document(body: Any) -> ParsedDocument:

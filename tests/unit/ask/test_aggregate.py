@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgerag.ask.aggregate import collection_question, scan_sources, scan_text, unfollowed_note
-from edgerag.types import DocumentMatch, Hit, KeywordScan, PieceCount
+from edgerag.ask.aggregate import collection_question, of_types
+from edgerag.ask.count_text import scan_sources, scan_text, unfollowed_text
+from edgerag.types import DocumentMatch, Filter, Hit, KeywordScan, PieceCount, WordQuery
 
 PUMP = [
     ("How many documents mention the pump?", "count", ("pump",)),
@@ -82,7 +83,6 @@ def test_a_quoted_phrase_stays_one() -> None:
         "List the torque of the lid screws",
         "List all steps to clean the filter",
         "Tell me all about the pump",
-        "How many PDFs are there?",
         "Wie viele Schrauben halten den Deckel?",
         "Wie oft wird das Öl gewechselt?",
         "Welche Dokumente brauche ich für einen Pass?",
@@ -108,6 +108,7 @@ def scan_of(*documents: DocumentMatch, pieces: tuple[str, ...] = ("pump",), more
         passage_count=sum(document.passage_count for document in joint),
         joint_document_count=len(joint) + more,
         documents=documents,
+        words=WordQuery.all_of(pieces),
     )
 
 
@@ -137,6 +138,7 @@ def test_what_stands_nowhere_is_told_word_by_word() -> None:
         passage_count=0,
         joint_document_count=0,
         documents=(),
+        words=WordQuery.all_of(("pump", "zeppelin")),
     )
     text = scan_text(scan, ())
     assert "None of 14 documents contains all of “pump”, “zeppelin”." in text
@@ -155,22 +157,172 @@ def test_any_text_can_be_asked(text: str) -> None:
     assert found is None or all(piece.strip() for piece in found.pieces)
 
 
+P, V, M = ("pump",), ("valve",), ("motor",)
+
+
 @pytest.mark.parametrize(
-    ("question", "words"),
+    ("question", "any_of", "none_of"),
     [
-        ("How many documents mention the pump and not the valve?", ("not",)),
-        ("How many documents mention the pump or the valve?", ("or",)),
-        ("Wie viele Dokumente erwähnen die Pumpe oder das Ventil, aber nicht den Motor?", ("oder", "nicht")),
-        ("Combien de documents mentionnent la pompe ou la vanne ?", ("ou",)),
-        ("Сколько документов упоминают насос или клапан?", ("или",)),
-        ("How many documents mention the pump and the valve?", ()),
-        ('How many documents mention "trick or treat"?', ()),
-        ("How many documents mention „Sein oder Nichtsein“?", ()),
+        ("How many documents do not mention the pump?", (), (P,)),
+        ("How many documents don't mention the pump?", (), (P,)),
+        ("How many files doesn’t contain the word pump?", (), (P,)),
+        ("Which documents never mention the pump?", (), (P,)),
+        ("List all documents that do not mention the pump", (), (P,)),
+        ("List all documents without the pump", (), (P,)),
+        ("How many documents lack the word pump?", (), (P,)),
+        ("In how many documents is the pump not mentioned?", (), (P,)),
+        ("How many documents mention neither the pump nor the valve?", (), (P, V)),
+        ("How many documents do not mention the pump or the valve?", (), (P, V)),
+        ("How many documents do not mention the red pump?", (), (("red", "pump"),)),
+        ("How many documents mention no pump?", (), (P,)),
+        ("How many documents mention the pump and not the valve?", (P,), (V,)),
+        ("How many documents mention the pump but not the valve?", (P,), (V,)),
+        ("How many documents mention the pump but do not mention the valve or the motor?", (P,), (V, M)),
+        ("How many documents do not mention the pump but the valve?", (V,), (P,)),
+        ("How many documents mention the pump without the valve?", (P,), (V,)),
+        ("How many documents mention the pump or the valve?", (P, V), ()),
+        ("How many documents mention either the pump, the valve or the motor?", (P, V, M), ()),
+        ("How many documents mention the red pump or the valve but not the motor?", (("red", "pump"), V), (M,)),
+        ("How many documents mention both the pump and the valve?", (("pump", "valve"),), ()),
+        ("How many documents mention the pump OR the valve?", (P, V), ()),
+        ("How often is the pump or the valve mentioned?", (P, V), ()),
+        ('How many documents mention "trick or treat"?', (("trick or treat",),), ()),
+        ('How many documents mention "trick or treat" or "not me"?', (("trick or treat",), ("not me",)), ()),
+        ("How many documents mention the no-fly zone?", (("no-fly", "zone"),), ()),
+        ("How many documents mention Not Just Bikes?", (("Just", "Bikes"),), ()),
+        (
+            "Wie viele Dokumente erwähnen die Pumpe oder das Ventil, aber nicht den Motor?",
+            (("Pumpe",), ("Ventil",)),
+            (("Motor",),),
+        ),
+        ("Wie viele Dokumente erwähnen die Pumpe nicht?", (), (("Pumpe",),)),
+        ("Wie viele Dokumente erwähnen keine Pumpe?", (), (("Pumpe",),)),
+        ("Wie viele Dokumente erwähnen weder die Pumpe noch das Ventil?", (), (("Pumpe",), ("Ventil",))),
+        ("In wie vielen Dokumenten wird die Pumpe nicht erwähnt?", (), (("Pumpe",),)),
+        ("Wie viele Dokumente erwähnen entweder die Pumpe oder das Ventil?", (("Pumpe",), ("Ventil",)), ()),
+        ("Combien de documents ne mentionnent pas la pompe ?", (), (("pompe",),)),
+        ("Combien de documents ne mentionnent ni la pompe ni la vanne ?", (), (("pompe",), ("vanne",))),
+        ("Combien de documents mentionnent la pompe ou la vanne ?", (("pompe",), ("vanne",)), ()),
+        ("Combien de documents mentionnent le Pas de Calais ?", (("Calais",),), ()),
+        ("¿Cuántos documentos no mencionan la bomba?", (), (("bomba",),)),
+        ("¿Cuántos documentos mencionan la bomba o la válvula?", (("bomba",), ("válvula",)), ()),
+        ("Quanti documenti non menzionano la pompa?", (), (("pompa",),)),
+        ("Quantos documentos não mencionam a bomba?", (), (("bomba",),)),
+        ("Hoeveel documenten vermelden de pomp niet?", (), (("pomp",),)),
+        ("Hoeveel documenten vermelden geen pomp?", (), (("pomp",),)),
+        ("Ile dokumentów nie zawiera słowa pompa?", (), (("pompa",),)),
+        ("Сколько документов не упоминают насос?", (), (("насос",),)),
+        ("Сколько документов упоминают насос или клапан?", (("насос",), ("клапан",)), ()),
+        ("有多少文件没有提到水泵？", (), (("水泵",),)),
+        ("有多少文件提到水泵或者阀门？", (("水泵",), ("阀门",)), ()),
+        ("どの文書がポンプに言及していませんか？", (), (("ポンプ",),)),
+        ("ポンプに言及していない文書はいくつありますか？", (), (("ポンプ",),)),
     ],
 )
-def test_what_a_count_does_not_follow_is_said(question: str, words: tuple[str, ...]) -> None:
+def test_not_and_or_are_followed(question: str, any_of: tuple[object, ...], none_of: tuple[object, ...]) -> None:
     found = collection_question(question)
     assert found is not None
-    assert found.unfollowed == words
-    note = unfollowed_note(found)
-    assert bool(note) == bool(words) and all(word in note for word in words)
+    assert (found.words.any_of, found.words.none_of, found.unfollowed) == (any_of, none_of, ())
+
+
+@pytest.mark.parametrize(
+    ("question", "beyond"),
+    [
+        ("How many documents mention only the pump?", ("only",)),
+        ("How many documents mention the pump more than twice?", ("more than", "twice")),
+        ("How many documents mention the pump or not the valve?", ("or", "not")),
+        ("How many documents mention the pump except the manual?", ("except",)),
+        ("How often is the pump not mentioned?", ("not",)),
+        ("Wie viele Dokumente erwähnen nur die Pumpe?", ("nur",)),
+        ("Combien de documents ne mentionnent que la pompe ?", ("ne mentionnent que",)),
+        ("有多少文件只提到水泵？", ("只",)),
+        ("ポンプだけに言及している文書はいくつありますか？", ("だけ",)),
+    ],
+)
+def test_what_a_count_does_not_follow_is_known(question: str, beyond: tuple[str, ...]) -> None:
+    found = collection_question(question)
+    assert found is None or found.unfollowed == beyond
+
+
+def test_what_a_count_does_not_follow_gets_no_number_of_its_own() -> None:
+    counts = (PieceCount("pump", 3, 9), PieceCount("valve", 1, 1))
+    scan = KeywordScan(counts, 14, 63, 4, 10, 4, (), WordQuery((P, V)))
+    text = unfollowed_text(scan, ["only"])
+    assert text.startswith("This cannot be counted as it is asked: a count of words does not follow “only”.")
+    assert "“pump” stands in 3 documents, in 9 passages; “valve” stands in 1 document, in 1 passage" in text
+    assert "4" not in text and "10" not in text
+
+
+@pytest.mark.parametrize(
+    ("question", "words", "types"),
+    [
+        ("How many PDF documents mention the pump?", ("pump",), ("pdf",)),
+        ("How many PDFs mention the pump?", ("pump",), ("pdf",)),
+        ("How many PDFs are there?", (), ("pdf",)),
+        ("How many of the documents are PDFs?", (), ("pdf",)),
+        ("Which Word files contain the pump?", ("pump",), ("word",)),
+        ("List all Excel files about the pump", ("pump",), ("excel",)),
+        ("How many documents in PDF format mention the pump?", ("pump",), ("pdf",)),
+        ("How many documents of type PDF mention the pump?", ("pump",), ("pdf",)),
+        ("How many documents mention PDF files?", ("PDF", "files"), ()),
+        ("How many text passages mention the pump?", ("pump",), ()),
+        ("How many text files mention the pump?", ("pump",), ("text",)),
+        ("Wie viele PDF-Dateien erwähnen die Pumpe?", ("Pumpe",), ("pdf",)),
+        ("Wie viele PDFs gibt es?", (), ("pdf",)),
+        ("Wie viele Textdateien erwähnen die Pumpe?", ("Pumpe",), ("text",)),
+        ("Combien de documents PDF mentionnent la pompe ?", ("pompe",), ("pdf",)),
+        ("¿Cuántos archivos PDF mencionan la bomba?", ("bomba",), ("pdf",)),
+        ("Сколько PDF-файлов упоминают насос?", ("насос",), ("pdf",)),
+        ("有多少PDF文件提到水泵？", ("水泵",), ("pdf",)),
+        ("どのPDFファイルがポンプに言及していますか？", ("ポンプ",), ("pdf",)),
+    ],
+)
+def test_a_type_of_file_is_no_word_to_look_for(question: str, words: tuple[str, ...], types: tuple[str, ...]) -> None:
+    found = collection_question(question)
+    assert found is not None and (found.pieces, found.types) == (words, types)
+
+
+def test_a_kind_of_document_may_be_a_type_of_file() -> None:
+    found = collection_question("How many e-mails mention the pump or the valve?")
+    assert found is not None and found.words.any_of == (("e-mails", "pump"), ("e-mails", "valve"))
+    assert found.as_type is not None and found.as_type.types == ("mail",)
+    assert found.as_type.words.any_of == (P, V)
+
+
+@pytest.mark.parametrize(
+    ("where", "types", "expected"),
+    [
+        (None, (), Filter()),
+        (None, ("pdf",), Filter(types=("pdf",))),
+        (Filter(tags=("a",)), ("pdf",), Filter(tags=("a",), types=("pdf",))),
+        (Filter(types=("mail",)), ("outlook", "pdf"), Filter(types=("outlook",))),
+        (Filter(types=("slides",)), ("pdf",), Filter(types=("",))),
+        (Filter(types=(".log",)), ("text",), None),
+    ],
+)
+def test_types_of_the_question_narrow_those_of_the_filter(
+    where: Filter | None, types: tuple[str, ...], expected: Filter | None
+) -> None:
+    assert of_types(where, types) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "count", "said"),
+    [
+        (WordQuery((P, V)), 2, "2 of 14 documents contain “pump” or “valve”, in 5 passages."),
+        (WordQuery((P, V, ("red", "motor"))), 2, "contain “pump”, “valve” or “red” with “motor”, in 5 passages"),
+        (WordQuery((P,), (V,)), 2, "2 of 14 documents contain “pump”, but not “valve”, in 5 passages."),
+        (WordQuery((P,), (V, M)), 2, "contain “pump”, but none of “valve”, “motor”, in"),
+        (WordQuery((), (P,)), 2, "2 of 14 documents do not contain “pump”."),
+        (WordQuery((), (P,)), 1, "1 of 14 documents does not contain “pump”."),
+        (WordQuery((), (P, V)), 2, "2 of 14 documents contain none of “pump”, “valve”."),
+        (WordQuery((), (("red", "pump"),)), 2, "do not contain “red” with “pump”."),
+        (WordQuery((), (P,)), 0, "Every one of the 14 documents contains “pump”."),
+        (WordQuery((), (P, V)), 0, "contains “pump” or “valve”."),
+    ],
+)
+def test_the_answer_says_what_was_counted(words: WordQuery, count: int, said: str) -> None:
+    passages = 5 if words.any_of else 0
+    scan = KeywordScan(tuple(PieceCount(w, 1, 1) for w in words.words), 14, 63, count, passages, count, (), words)
+    assert said in scan_text(scan, ())
+    assert "of the type “pdf”" in scan_text(scan, (), types=("pdf",))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from fakes import HashingEmbedder, ScriptedGenerator
@@ -19,6 +19,7 @@ from edgerag.types import (
     CancelCheck,
     Embedder,
     EncodedChat,
+    Filter,
     Generated,
     Generator,
     HitsFound,
@@ -71,6 +72,7 @@ def events_of(
     cancelled: CancelCheck = never,
     retrieval: RetrievalSettings | None = None,
     generation: GenerationSettings | None = None,
+    where: Filter | None = None,
 ) -> list[AskEvent]:
     return list(
         ask(
@@ -82,6 +84,7 @@ def events_of(
             generation=generation or GenerationSettings(),
             history=history,
             cancelled=cancelled,
+            where=where,
         )
     )
 
@@ -718,3 +721,52 @@ def test_a_list_of_what_stands_in_no_passage_is_answered_as_ever(library: Librar
 def test_how_many_of_a_thing_is_answered_from_the_sources(library: Library) -> None:
     answer = answer_of(events_of("How many days of leave do employees have?", library))
     assert answer.stop_reason == "end" and answer.sources[0].hit.chunk.path == "/handbook/leave.txt"
+
+
+def counted(question: str, library: Library, **more: Any) -> Answer:
+    def no_model() -> Generator:
+        raise AssertionError("a number is counted, never written by a model")
+
+    answer = answer_of(events_of(question, library, generator=no_model, embedder=unavailable, **more))
+    assert answer.stop_reason == "counted"
+    return answer
+
+
+def test_what_does_not_mention_it_is_counted_and_cited(library: Library) -> None:
+    answer = counted("How many documents do not mention the filter?", library)
+    assert answer.text.startswith("4 of 5 documents do not contain “filter”.")
+    assert len(answer.sources) == 4
+    for source in answer.sources:
+        text = library.parsed_document(source.hit.chunk.document_id).text
+        assert text[source.quote_start : source.quote_start + len(source.quote)] == source.quote
+        assert "filter" not in text
+    both = counted("How many documents mention the filter or the leave?", library)
+    assert both.text.startswith("2 of 5 documents contain “filter” or “leave”")
+    none = counted("How many documents mention the filter but not E-1042?", library)
+    assert none.text.startswith("None of 5 documents contains “filter”, but not “E-1042”.")
+
+
+def test_documents_of_a_type_are_counted_alone(library: Library) -> None:
+    answer = counted("How many PDFs mention the filter?", library)
+    assert answer.text == "There are no documents of the type “pdf”."
+    answer = counted("How many text files mention the filter?", library)
+    assert answer.text.startswith("1 of 5 documents of the type “text” contains “filter”, in 1 passage.")
+    answer = counted("How many emails mention the filter?", library)
+    assert "“emails”, “filter”" in answer.text, "there are none, so it is a word"
+    answer = counted("How many text files mention the filter?", library, where=Filter(types=(".txt",)))
+    assert answer.text.startswith("This cannot be counted as it is asked: a count of words does not follow “text”.")
+
+
+@pytest.mark.parametrize(
+    "question", ["How many documents mention only the filter?", "How many documents mention the filter at least twice?"]
+)
+def test_what_cannot_be_counted_as_it_is_asked_is_said(question: str, library: Library) -> None:
+    answer = counted(question, library)
+    assert answer.text.startswith("This cannot be counted as it is asked") and answer.sources == ()
+    assert "Each word alone: “filter” stands in 1 document, in 1 passage." in answer.text
+
+
+def test_not_it_cannot_be_counted_and_is_said(library: Library) -> None:
+    history = [Turn("What does error E-1042 mean?", "The inlet filter is blocked [1].")]
+    answer = counted("And how many documents do not mention it?", library, history=history)
+    assert answer.text.startswith("This cannot be counted") and "E-1042" in answer.text

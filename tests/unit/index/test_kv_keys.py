@@ -310,7 +310,8 @@ def test_a_library_of_version_2_gets_version_1_names(tmp_path: Path, opened: Any
             "ALTER TABLE documents DROP COLUMN first_line; ALTER TABLE failures DROP COLUMN needs;"
             "DROP INDEX documents_by_language;"
             "ALTER TABLE documents DROP COLUMN language; ALTER TABLE documents DROP COLUMN analysis;"
-            "ALTER TABLE documents DROP COLUMN dated_ns;"
+            "ALTER TABLE documents DROP COLUMN dated_ns; ALTER TABLE documents DROP COLUMN around_sha256;"
+            "ALTER TABLE documents DROP COLUMN ocr; DROP TABLE mounts;"
             "PRAGMA user_version = 2;"
         )
     Store(library.folder, mode="read", steps=migrations.STEPS[:2]).close()

@@ -35,6 +35,8 @@ class Made:
     rows: Sequence[Sequence[Value | Styled] | None]
     hidden: bool = False
     merges: Sequence[tuple[int, int, int, int]] = ()
+    hidden_rows: frozenset[int] = frozenset()  # these two from 0, and in XLSB alone
+    hidden_columns: frozenset[int] = frozenset()
 
 
 def date(iso: str, code: str = "dd/mm/yyyy") -> Styled:
@@ -172,9 +174,14 @@ def xlsb(*sheets: Made) -> bytes:
     strings: dict[str, int] = {}
     package: dict[str, str | bytes] = {"[Content_Types].xml": CONTENT_TYPES}
     for number, sheet in enumerate(sheets, 1):
-        body = _record(129) + _record(148, struct.pack("<4I", 0, len(sheet.rows), 0, 99)) + _record(145)
+        body = _record(129) + _record(148, struct.pack("<4I", 0, len(sheet.rows), 0, 99))
+        if sheet.hidden_columns:
+            looks = (struct.pack("<4IH", n, n, 2340, 0, 1) for n in sheet.hidden_columns)
+            body += _record(390) + b"".join(_record(60, look) for look in looks) + _record(391)
+        body += _record(145)
         for index, filled in _cells(sheet):
-            body += _record(0, struct.pack("<I", index) + bytes(13))
+            flags = 0x10 if index in sheet.hidden_rows else 0
+            body += _record(0, struct.pack("<IIHBB", index, 0, 300, 0, flags) + bytes(5))
             body += b"".join(_xlsb_cell(column, cell, codes, strings) for column, cell in filled)
         body += _record(146) + b"".join(_record(176, struct.pack("<4I", *merge)) for merge in sheet.merges)
         package[f"xl/worksheets/sheet{number}.bin"] = body + _record(130)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from unit.ingest.craft import W, archive, docx, paragraph
-from unit.ingest.sheet_craft import MAIN, Made, worksheet, xlsx
+from unit.ingest.sheet_craft import MAIN, Made, worksheet, xlsb, xlsx
+from unit.ingest.test_epub import book, page
 from unit.ingest.test_opendocument import content
 
 from edgerag.ingest.parse import docx as docx_parser
-from edgerag.ingest.parse import html, mail, opendocument, pptx, rtf, spreadsheet
+from edgerag.ingest.parse import epub, html, mail, opendocument, pptx, rtf, spreadsheet
 from edgerag.ingest.parse.layout import Part, hide, lay_out
 from edgerag.ingest.parse.source import Container, Source
 from edgerag.types import ParsedDocument
@@ -403,6 +404,60 @@ STYLES = (
 
 def cell(place: str, text: str, style: int = 0) -> str:
     return f'<c r="{place}" t="inlineStr" s="{style}"><is><t>{text}</t></is></c>'
+
+
+def test_hidden_rows_and_columns_of_a_binary_sheet_are_marked_and_named() -> None:
+    rows = [["Name", "Wage"], ["Ann", "One"], ["Bob", "Two"], ["Eve", "Six"]]
+    document = read(spreadsheet.parse, xlsb(Made("Pay", rows, hidden_rows=frozenset({2}))), "a.xlsb")
+    assert hidden(document) == ["Bob | Two"] and document.warnings == ("Hidden rows were read: Pay (3).",)
+    document = read(spreadsheet.parse, xlsb(Made("Pay", rows, hidden_columns=frozenset({1, 9}))), "a.xlsb")
+    assert hidden(document) == ["Wage", "One", "Two", "Six"]
+    assert document.warnings == ("Hidden columns were read: Pay (B).",)
+    assert not read(spreadsheet.parse, xlsb(Made("Pay", rows)), "a.xlsb").hidden
+
+
+BOOK_STYLES = {
+    "linked": (
+        '<link rel="stylesheet" type="text/css" href="styles/a%20b.css"/>',
+        {"OEBPS/styles/a b.css": ".x {display: none}"},
+    ),
+    "imported": (
+        "<link href='styles/a.css' rel='stylesheet'/>",
+        {"OEBPS/styles/a.css": '@import url("../b.css"); p {margin: 0}', "OEBPS/b.css": ".x {visibility: hidden}"},
+    ),
+    "white": ('<link rel="stylesheet" href="a.css"/>', {"OEBPS/a.css": ".x {color: #fff}"}),
+    "instruction": ('<?xml-stylesheet href="a.css" type="text/css"?>', {"OEBPS/a.css": ".x {font-size: 0}"}),
+}
+
+
+@pytest.mark.parametrize("way", BOOK_STYLES)
+def test_style_sheets_of_a_book_hide_text(way: str) -> None:
+    head, styles = BOOK_STYLES[way]
+    pages = {
+        f"{n}.xhtml": page(f'<p>Seen {n}.</p><p class="x">{SECRET}</p>').replace("<title/>", f"<title/>{head}")
+        for n in (1, 2)
+    }
+    document = read(epub.parse, book(pages, parts=styles), "a.epub")
+    assert hidden(document) == [SECRET, SECRET] and "hidden text" in document.warnings[0]
+
+
+@pytest.mark.parametrize(
+    "styles",
+    [
+        {},
+        {"OEBPS/a.css": ".y {display: none} .x {color: white} body {background: black}"},
+        {"OEBPS/a.css": "@media print {.x {display: none}}"},
+        {"OEBPS/a.css": '@import "a.css"; @import "http://example.org/b.css"; .x {color: white}'},
+        {"OEBPS/a.css": b"\xff\xfe\x00 {"},
+    ],
+)
+def test_what_a_style_sheet_shows_or_is_not_there_hides_nothing(styles: Mapping[str, str | bytes]) -> None:
+    pages = {
+        "1.xhtml": page(f'<p class="x">{SECRET}</p>').replace(
+            "<title/>", '<link rel="stylesheet" href="a.css"/><link rel="alternate stylesheet" href="z.css"/>'
+        )
+    }
+    assert not read(epub.parse, book(pages, parts=styles), "a.epub").hidden
 
 
 def test_hidden_rows_and_columns_of_a_sheet_are_marked_and_named() -> None:

@@ -173,7 +173,11 @@ def test_what_excel_opens_by_itself_needs_no_password(ask) -> None:  # type: ign
 def test_other_encryptions_of_opendocument(ask) -> None:  # type: ignore[no-untyped-def]
     assert isinstance(ask("a.odt", odf(start="sha1"), RIGHT), Parsed)
     argon = said(ask("b.odt", odf(derivation="urn:org:documentfoundation:names:experimental:office:argon2id"), RIGHT))
-    assert "encrypted in a way that is not read" in argon
+    assert "Argon2" in argon and "not read here" in argon and "copy without the password" in argon
+    assert "Argon2" in said(
+        ask("c.odt", odf(derivation="urn:org:documentfoundation:names:experimental:office:argon2id"))
+    )
+    assert "encrypted in a way that is not read" in said(ask("d.odt", odf(derivation="scrypt"), RIGHT))
 
 
 @pytest.mark.parametrize("name", FILES)

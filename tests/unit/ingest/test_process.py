@@ -20,6 +20,7 @@ from edgerag.errors import (
     DocumentDamaged,
     DocumentEncrypted,
     DocumentError,
+    DocumentGone,
     DocumentTooLarge,
     DocumentUnsupported,
     ParserDied,
@@ -128,7 +129,7 @@ def test_failures_come_back_by_kind(parser: ParserProcess, tmp_path: Path) -> No
     assert "200 MB" in reason(parser.read(str(tmp_path / "bomb.docx")), DocumentDamaged)
     assert "PNG" in reason(parser.read(str(tmp_path / "a.png")), DocumentUnsupported)
     assert "not a regular file" in reason(parser.read(str(tmp_path / "pipe")), DocumentUnsupported)
-    assert "cannot be opened: No such file" in reason(parser.read(str(tmp_path / "gone")), DocumentDamaged)
+    assert "was gone" in reason(parser.read(str(tmp_path / "gone")), DocumentGone)
 
 
 def test_a_file_over_the_size_limit_is_not_read(tmp_path: Path) -> None:

@@ -8,7 +8,14 @@ import pytest
 from unit.ingest.craft import archive
 from unit.ingest.mail_craft import HEAD, PLAIN, attachment, parts
 
-from edgerag.errors import DocumentDamaged, DocumentError, DocumentTooLarge, DocumentUnsupported, ParserDied
+from edgerag.errors import (
+    DocumentDamaged,
+    DocumentError,
+    DocumentGone,
+    DocumentTooLarge,
+    DocumentUnsupported,
+    ParserDied,
+)
 from edgerag.ingest.parse import reader as module
 from edgerag.ingest.parse.reader import Reader
 from edgerag.ingest.parse.sniff import Format
@@ -108,7 +115,7 @@ def test_a_file_that_changes_between_two_members_is_read_anew(bundle: Path) -> N
     bundle.write_text("no archive any more")
     assert not failed(ask(reader, bundle, "first.txt"), DocumentDamaged).lasting
     bundle.unlink()
-    assert not failed(ask(reader, bundle, "first.txt"), DocumentDamaged).lasting
+    assert not failed(ask(reader, bundle, "first.txt"), DocumentGone).lasting
 
 
 def test_two_files_are_not_taken_for_each_other(bundle: Path, tmp_path: Path) -> None:

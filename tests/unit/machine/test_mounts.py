@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from edgerag.machine.mounts import file_system_of, is_remote
+from edgerag.machine.mounts import file_system_of, is_remote, mount_points
 
 MOUNTS = r"""22 1 8:2 / / rw,relatime shared:1 - ext4 /dev/sda2 rw
 30 22 0:25 / /mnt/office rw - nfs4 server:/export rw
@@ -44,3 +44,14 @@ def test_remote_ones_are_known(tmp_path: Path) -> None:
     assert [is_remote(path, tmp_path) for path in ("/nowhere/x", "/mnt/office/x", "/mnt/far", "/mnt/office/inner")] == [
         False, True, True, False
     ]  # fmt: skip
+
+
+def test_every_mount_point_is_known_whatever_its_name(tmp_path: Path) -> None:
+    place = tmp_path / "proc" / "self" / "mountinfo"
+    assert mount_points(tmp_path) == frozenset()
+    place.parent.mkdir(parents=True)
+    place.write_bytes(
+        MOUNTS.encode() + "37 22 8:9 / /mnt/Gerät\\040\udcff rw - ext4 /dev/x rw\n".encode("utf-8", "surrogateescape")
+    )
+    found = mount_points(tmp_path)
+    assert {"/", "/mnt/my stick", "/mnt/over", "/mnt/Gerät \udcff"} <= found and len(found) == 7
