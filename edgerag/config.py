@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from edgerag.errors import UsageError
-from edgerag.types import EmbedBackend, GenerationMode, KvMode, OcrMode, TuneMode, VectorType, WhenTight
+from edgerag.types import EmbedBackend, GenerationMode, KvMode, OcrMode, SecondLookBy, TuneMode, VectorType, WhenTight
 
 _ENVIRONMENT_PREFIX = "EDGERAG_"
 # Of protected documents, one to a line: never a setting, so that no file holds it.
@@ -89,6 +89,7 @@ class MemorySettings:
 class ModelSettings:
     chat: str = ""  # a name from `models list`, or a path; "" takes the first chat model at hand
     embedder: str = ""
+    reranker: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +140,11 @@ class RetrievalSettings:
     found_probability: float = _between(0, 1, 0.3)
     # How long the vector leg may take once its model is there, the question's embedding included; 0: any time.
     vector_deadline_ms: int = _between(0, 60_000, 80)
+    # Who reads the best candidates once more; off, as no model at hand makes the order better (docs/decisions/063).
+    second_look: SecondLookBy = field(default="off", metadata={"choices": get_args(SecondLookBy)})
+    second_look_ms: int = _between(0, 600_000, 1000)  # once the model is there; 0: any time
+    second_look_count: int = _between(1, 50, 10)  # candidates at most
+    second_look_weight: float | None = _between(0, 100, None)  # None: as fits who looks (ask/second_look.py)
 
 
 @dataclass(frozen=True, slots=True)

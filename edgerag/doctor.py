@@ -123,7 +123,10 @@ def engine_findings() -> list[Finding]:
 
 def model_findings(catalog: Catalog, settings: ModelSettings) -> list[Finding]:
     findings = []
-    for kind, name in (("chat", settings.chat), ("embedder", settings.embedder)):
+    wanted = [("chat", settings.chat), ("embedder", settings.embedder)]
+    if settings.reranker:
+        wanted.append(("reranker", settings.reranker))
+    for kind, name in wanted:
         try:
             model = catalog.find(kind, name)  # type: ignore[arg-type]
         except EdgeragError as error:

@@ -16,10 +16,18 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from edgerag.config import LibrarySettings, Settings
-from edgerag.errors import EmbedderMismatch, LibraryMissing, LibraryOutdated, ModelError, StorageFull, UsageError
+from edgerag.errors import (
+    EmbedderMismatch,
+    LibraryMissing,
+    LibraryOutdated,
+    ModelError,
+    ModelWrongKind,
+    StorageFull,
+    UsageError,
+)
 from edgerag.locations import Locations, is_there, user_path
 from edgerag.supplier import Supplier
 from edgerag.types import (
@@ -46,13 +54,16 @@ from edgerag.types import (
     ParsedDocument,
     ReembedEvent,
     ReembedPrice,
+    Reranker,
     SearchResult,
     SegmentBlocks,
     Turn,
     WatchEvent,
+    Weighing,
 )
 
 if TYPE_CHECKING:
+    from edgerag.ask.second_look import SecondLook
     from edgerag.changeover import Changeover
     from edgerag.engine.bulk import BulkEmbedder
     from edgerag.engine.catalog import Catalog, CatalogEntry
@@ -79,7 +90,7 @@ def never() -> bool:
 class Session:
     """One user at work with one library.
 
-    ``embedder`` and ``generator`` replace the models named in the settings (tests and embedding the
+    ``embedder``, ``generator`` and ``reranker`` replace the models named in the settings (tests and embedding the
     program elsewhere); they are made at most once.
     """
 
@@ -90,6 +101,7 @@ class Session:
         *,
         embedder: Callable[[], Embedder] | None = None,
         generator: Callable[[], Generator] | None = None,
+        reranker: Callable[[], Reranker] | None = None,
     ) -> None:
         self.settings = settings
         self.locations = locations
@@ -97,6 +109,7 @@ class Session:
         self._own_models = embedder is None
         self._embedder: Supplier[Embedder] = Supplier(embedder or self._open_embedder)
         self._generator: Supplier[Generator] = Supplier(generator or self._open_generator)
+        self._reranker: Supplier[Reranker] = Supplier(reranker or self._open_reranker)
         self._residency: Supplier[Residency] = Supplier(self._make_residency)
         self._states: Supplier[StateStore] = Supplier(self._make_states)
         self._tunes = False
@@ -140,6 +153,7 @@ class Session:
                 generation=self.settings.generation,
                 history=history,
                 where=where,
+                second_look=self._second_look(),
                 cancelled=cancelled,
             )
             events = self._with_notes(events, library, where)
@@ -160,6 +174,7 @@ class Session:
         with self._asking.use() as library:
             self._begin(library)
             self._embedder.start()
+            self._warm_second_look()
             with asking(self._library_folder):
                 result = search(
                     query,
@@ -168,6 +183,7 @@ class Session:
                     settings=self.settings.retrieval,
                     limit=limit,
                     where=where,
+                    second_look=self._second_look(),
                 )
             return replace(result, notes=(*result.notes, *self._notes(library, where)))
 
@@ -191,6 +207,7 @@ class Session:
         self._embedder.start()
         if self._has_model:
             self._generator.start()
+        self._warm_second_look()
 
     # ------------------------------------------------------------ the library
 
@@ -440,6 +457,7 @@ class Session:
             self.locations,
             embedder=None if self._own_models else self._embedder,
             generator=None if self._own_models else self._generator,
+            reranker=None if self._own_models else self._reranker,
         )
 
     @contextmanager
@@ -455,8 +473,9 @@ class Session:
                 embedder=self._embedder,
                 generator=self._generator,
                 # What is found must not depend on how busy the machine is.
-                retrieval=replace(self.settings.retrieval, vector_deadline_ms=0),
+                retrieval=replace(self.settings.retrieval, vector_deadline_ms=0, second_look_ms=0),
                 generation=self.settings.generation,
+                second_look=self._second_look(),
             )
 
     @contextmanager
@@ -530,7 +549,7 @@ class Session:
         self._browsing.close()
         if self._viewing is not None:
             self._viewing.close()
-        for part in (self._embedder.made(), self._generator.made(), self._states.made()):
+        for part in (self._embedder.made(), self._reranker.made(), self._generator.made(), self._states.made()):
             close = getattr(part, "close", None)
             if close is not None:
                 close()
@@ -655,6 +674,36 @@ class Session:
         generator.prepare(opening_messages())
         self._states().sweep()
         return generator
+
+    def _open_reranker(self) -> Reranker:
+        """Raises ModelError."""
+        by = self.settings.retrieval.second_look
+        if by in ("likelihood", "yes_no"):
+            from edgerag.ask.chat_judges import Likelihood, YesNo
+
+            generator = self._generator()
+            if not hasattr(generator, "weigh"):
+                raise ModelWrongKind(f"{generator.name} does not tell how likely a reply is.")
+            return (Likelihood if by == "likelihood" else YesNo)(cast("Weighing", generator))
+        from edgerag.engine.opening import open_reranking_model
+
+        self._settle_engine()
+        model = self.catalog.find("reranker", self.settings.models.reranker)
+        return open_reranking_model(model, machine=self.settings.machine)
+
+    def _second_look(self) -> SecondLook | None:
+        from edgerag.ask.second_look import SecondLook
+        from edgerag.engine.tuning.passage_cost import PassageCosts
+
+        by = self.settings.retrieval.second_look
+        if by == "off":
+            return None
+        costs = PassageCosts(self.catalog.folder, threads=self.settings.machine.threads)
+        return SecondLook(by, self._reranker, costs)
+
+    def _warm_second_look(self) -> None:
+        if self.settings.retrieval.second_look != "off":
+            self._reranker.start()
 
     def _settle_engine(self) -> None:
         """What holds for the whole process and has to be known before its first model is loaded."""

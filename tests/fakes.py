@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from edgerag.types import CancelCheck, EmbedderIdentity, EncodedChat, Generated, Message, PassageSpan, Sampling
+from edgerag.errors import Cancelled
+from edgerag.types import (
+    CancelCheck,
+    EmbedderIdentity,
+    EncodedChat,
+    Generated,
+    Judgement,
+    Message,
+    PassageSpan,
+    Sampling,
+    StoredChunk,
+)
 
 if TYPE_CHECKING:
     from edgerag.types import Vectors
@@ -107,3 +118,21 @@ class ScriptedGenerator:
 
 def hash_word(word: str) -> int:
     return int.from_bytes(hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=4).digest(), "little")
+
+
+class ScriptedReranker:
+    """Judges a passage by the words of ``liked`` that stand in it; ``tick`` is called for each, to let time pass."""
+
+    def __init__(self, *liked: str, name: str = "judge", tick: Callable[[], None] = lambda: None) -> None:
+        self.name = name
+        self.liked = liked
+        self.tick = tick
+        self.judged: list[str] = []  # the passages, in order
+
+    def judge(self, question: str, passage: StoredChunk, *, cancelled: CancelCheck) -> Judgement:
+        del question
+        if cancelled():
+            raise Cancelled("Reading a passage was cancelled.")
+        self.judged.append(passage.chunk.text)
+        self.tick()
+        return Judgement(5.0 if any(word in passage.chunk.text for word in self.liked) else -5.0)

@@ -28,6 +28,7 @@ from edgerag.ask.quotes import to_sources
 from edgerag.ask.rank import Ranked, rank
 from edgerag.ask.relevance import chunk_probability
 from edgerag.ask.repetition import is_looping
+from edgerag.ask.second_look import SecondLook, look_again
 from edgerag.ask.select import select
 from edgerag.ask.stitch import stitched
 from edgerag.ask.thoughts import ThoughtFilter
@@ -92,6 +93,7 @@ def search(
     settings: RetrievalSettings,
     limit: int,
     where: Filter | None = None,
+    second_look: SecondLook | None = None,
 ) -> SearchResult:
     """The ``limit`` best hits among the documents of ``where``.
 
@@ -117,6 +119,14 @@ def search(
     ranked = ranked_by(plan)
     if ranked.exited_early and len(ranked.hits) < limit:  # more are wanted than have the words
         ranked = ranked_by(dataclasses.replace(plan, words_first=False))
+    ranked = look_again(
+        plan,
+        ranked,
+        second_look=second_look,
+        settings=settings,
+        stopwatch=Stopwatch(),
+        cancelled=lambda: False,
+    )
     return SearchResult(ranked.hits[:limit], ranked.notes)
 
 
@@ -130,6 +140,7 @@ def ask(
     generation: GenerationSettings,
     history: Sequence[Turn] = (),
     where: Filter | None = None,
+    second_look: SecondLook | None = None,
     cancelled: CancelCheck,
 ) -> Iterator[AskEvent]:
     """Answers ``question`` from the documents of ``library`` that ``where`` lets through.
@@ -148,6 +159,7 @@ def ask(
         generation=generation,
         history=history,
         where=where,
+        second_look=second_look,
         cancelled=cancelled,
     )
     try:
@@ -171,6 +183,7 @@ class _Asking:
         generation: GenerationSettings,
         history: Sequence[Turn],
         where: Filter | None,
+        second_look: SecondLook | None,
         cancelled: CancelCheck,
     ) -> None:
         self._stopwatch = Stopwatch()
@@ -185,6 +198,7 @@ class _Asking:
         self._generation = generation
         self._history = history
         self._where = where
+        self._second_look = second_look
         self._cancelled = cancelled
         self._text: list[str] = []
         self._thought: list[str] = []
@@ -374,6 +388,14 @@ class _Asking:
             stopwatch=self._stopwatch,
             cancelled=self._cancelled,
             where=self._where,
+        )
+        ranked = look_again(
+            plan,
+            ranked,
+            second_look=self._second_look,
+            settings=self._retrieval,
+            stopwatch=self._stopwatch,
+            cancelled=self._cancelled,
         )
         self._notes.extend(ranked.notes)
         self._exited_early = ranked.exited_early

@@ -23,7 +23,7 @@ from edgerag.ask.shorten import joined, shortened
 from edgerag.ask.words import sentence_spans
 from edgerag.config import GenerationSettings
 from edgerag.errors import UsageError
-from edgerag.types import Generator, Message, Passage, Prompt, Source, Turn
+from edgerag.types import Generator, Message, Passage, Prompt, Source, StoredChunk, Turn
 
 # Found by trial with the default model (docs/decisions/043): a longer instruction, rules on how to
 # cite, or "using only" made its answers worse. Sentences that it does not mark are attributed by cite.py.
@@ -173,7 +173,7 @@ def _continued(
     for count in range(len(sources), 0, -1):
         known, new = [], []
         for source in _in_order(sources[:count]):
-            number = place.get((_key(source), _text(source)))
+            number = place.get((_key(source.hit.chunk, source.spans), _text(source.hit.chunk, source.spans)))
             if number is None:
                 new.append(source)
             else:
@@ -201,30 +201,32 @@ def _marks(sources: Sequence[Source]) -> tuple[tuple[int, int], ...]:
 def _numbered(sources: Sequence[Source], *, ordered: bool = False, first: int = 1) -> tuple[Passage, ...]:
     """The sources as passages of the prompt, numbered as they stand there."""
     in_order = sources if ordered else _in_order(sources)
-    return tuple(_passage(source, number) for number, source in enumerate(in_order, start=first))
+    return tuple(
+        passage_of(source.hit.chunk, number, source.spans) for number, source in enumerate(in_order, start=first)
+    )
 
 
-def _passage(source: Source, number: int) -> Passage:
-    chunk = source.hit.chunk
+def passage_of(chunk: StoredChunk, number: int, spans: Sequence[tuple[int, int]] = ()) -> Passage:
+    """A chunk as a passage of the prompt, under that number; with ``spans``, only these sentences of it."""
     heading = chunk.chunk.heading_path[-1] if chunk.chunk.heading_path else ""
     title = chunk.title if heading in ("", chunk.title) else f"{chunk.title}: {heading}"
     return Passage(
         header=f"[{number}] {title}\n",
         home_header=f"[1] {title}\n",
-        text=_text(source),
-        key=_key(source),
+        text=_text(chunk, spans),
+        key=_key(chunk, spans),
         chunk_id=chunk.id,
     )
 
 
-def _text(source: Source) -> str:
-    text = source.hit.chunk.chunk.text
-    return f"{joined(text, source.spans) if source.spans else text}\n\n"
+def _text(chunk: StoredChunk, spans: Sequence[tuple[int, int]]) -> str:
+    text = chunk.chunk.text
+    return f"{joined(text, spans) if spans else text}\n\n"
 
 
-def _key(source: Source) -> str:
+def _key(chunk: StoredChunk, spans: Sequence[tuple[int, int]]) -> str:
     """What names the state of its text; a part of it has none."""
-    return "" if source.spans else source.hit.chunk.kv_key
+    return "" if spans else chunk.kv_key
 
 
 def _messages(passages: Sequence[Passage], turns: Sequence[Turn], question: str, *, quote: str) -> tuple[Message, ...]:

@@ -19,7 +19,7 @@ from typing import Literal
 from edgerag import errors
 from edgerag.engine.files import copy_file, move_file, sha256_of
 from edgerag.engine.gguf import Header, read_header
-from edgerag.engine.manifest import Kind, ManifestEntry, read_manifest
+from edgerag.engine.manifest import ManifestEntry, read_manifest
 from edgerag.engine.probe import engine_fingerprint, probe
 from edgerag.engine.state import Added, FileRecord, State, change_state, read_state
 from edgerag.errors import (
@@ -30,10 +30,14 @@ from edgerag.errors import (
     StorageFull,
     UsageError,
 )
-from edgerag.types import Finding, ModelFile
+from edgerag.types import Finding, ModelFile, ModelKind
 
 _NOT_IN_A_NAME = re.compile(r"[^a-z0-9._-]+")
 _ANY_LANGUAGE = ("*",)  # what is assumed of a model that does not say
+_CALLED: dict[ModelKind, str] = {"chat": "chat model", "embedder": "embedder", "reranker": "reranker"}
+_CANNOT: dict[ModelKind, str] = {
+    "chat": "cannot answer", "embedder": "gives no vectors", "reranker": "does not judge passages",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,7 @@ class CatalogEntry:
     """One line of ``models list``."""
 
     name: str
-    kind: Kind
+    kind: ModelKind
     state: Literal["ready", "missing", "damaged"]
     size_bytes: int  # of the file here; of the shipped weights when it is missing
     licence: str
@@ -80,7 +84,7 @@ class Catalog:
         state = self._state()
         return [self._entry(place, state) for place in self._places(state).values()]
 
-    def find(self, kind: Kind, name: str = "") -> ModelFile:
+    def find(self, kind: ModelKind, name: str = "") -> ModelFile:
         """The model called ``name`` (or lying at that path); "" takes the manifest's default if it is
         here, else the first ready one. Raises ModelMissing, ModelDamaged, ModelWrongKind, what loading
         it for the first time showed, or ModelError when what is remembered of the models cannot be read."""
@@ -167,7 +171,7 @@ class Catalog:
             remedy=f"Known: {', '.join(places) or 'none'}. Add one: edgerag models add FILE",
         )
 
-    def _first(self, kind: Kind, state: State) -> _Place:
+    def _first(self, kind: ModelKind, state: State) -> _Place:
         places = self._places(state).values()
         for place in places:
             if place.manifest and place.manifest.default and place.manifest.kind == kind and place.path.exists():
@@ -177,8 +181,10 @@ class Catalog:
             if entry.kind == kind and entry.state == "ready":
                 return place
         raise ModelMissing(
-            f"There is no {'chat model' if kind == 'chat' else 'embedder'} on this machine.",
-            remedy="Provide the default models: edgerag models pull. Or add a file: edgerag models add FILE",
+            f"There is no {_CALLED[kind]} on this machine.",
+            remedy="Add a GGUF file or a folder of one: edgerag models add PATH"
+            if kind == "reranker"
+            else "Provide the default models: edgerag models pull. Or add a file: edgerag models add FILE",
         )
 
     def _key(self, path: Path) -> str:
@@ -188,7 +194,7 @@ class Catalog:
 
     def _entry(self, place: _Place, state: State) -> CatalogEntry:
         manifest = place.manifest
-        kind: Kind = manifest.kind if manifest else "chat"
+        kind: ModelKind = manifest.kind if manifest else "chat"
         licence = manifest.licence if manifest else ""
         size_bytes, path = (manifest.size_bytes if manifest else 0), None
         languages = manifest.languages if manifest else _ANY_LANGUAGE
@@ -220,7 +226,7 @@ class Catalog:
                 return record
         return None
 
-    def _checked(self, place: _Place, kind: Kind, state: State) -> ModelFile:
+    def _checked(self, place: _Place, kind: ModelKind, state: State) -> ModelFile:
         record = self._remembered(place, state)
         if record is None:
             header = read_header(place.path)
@@ -355,12 +361,17 @@ def _vectors_of(weights_sha256: str, header: Header) -> str:
     return hashlib.sha256("\0".join([weights_sha256, *prompts]).encode()).hexdigest()
 
 
-def _check_kind(name: str, kind: Kind, wanted: Kind) -> None:
+def _check_kind(name: str, kind: ModelKind, wanted: ModelKind) -> None:
     if kind == wanted:
         return
-    if wanted == "chat":
-        raise ModelWrongKind(f"{name} is an embedder and cannot answer.", remedy="Name a chat model in models.chat.")
-    raise ModelWrongKind(f"{name} is a chat model and gives no vectors.", remedy="Name an embedder in models.embedder.")
+    raise ModelWrongKind(
+        f"{name} is {_a(_CALLED[kind])} and {_CANNOT[wanted]}.",
+        remedy=f"Name {_a(_CALLED[wanted])} in models.{wanted}.",
+    )
+
+
+def _a(noun: str) -> str:
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
 
 
 def _model_file(place: _Place, record: FileRecord) -> ModelFile:

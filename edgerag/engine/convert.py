@@ -1,7 +1,8 @@
-"""A sentence-transformers folder of the BERT family becomes a GGUF file, without torch.
+"""A sentence-transformers folder of the BERT family, embedder or cross-encoder, becomes a GGUF file, without torch.
 
 What a folder must hold: ``config.json`` (BertModel), ``model.safetensors``, a lower-casing WordPiece
-vocabulary, and in ``modules.json`` nothing but transformer, mean or CLS pooling, and normalisation.
+vocabulary, and in ``modules.json`` nothing but transformer, mean or CLS pooling, and normalisation. A folder whose
+model is a BertForSequenceClassification of one class or two is a reranker, and keeps its pooler and classifier.
 Anything else would give other vectors than the original, so it is refused by name. The names of keys
 and tensors are those of llama.cpp's convert_hf_to_gguf.py.
 """
@@ -26,10 +27,14 @@ if TYPE_CHECKING:
 
 WeightType = Literal["F32", "F16", "BF16", "Q8_0"]
 
-SUPPORTED = "Supported: BertModel with a lower-casing WordPiece vocabulary, mean or CLS pooling, model.safetensors."
+SUPPORTED = (
+    "Supported: BertModel with a lower-casing WordPiece vocabulary, mean or CLS pooling, model.safetensors; "
+    "BertForSequenceClassification of one class or two."
+)
 
 _GELU = frozenset({"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh"})
 _MODULES = frozenset({"Transformer", "Pooling", "Normalize"})
+_CLASSIFIES, _MOST_CLASSES = "BertForSequenceClassification", 2  # relevant or not
 _MARK = "▁"  # llama.cpp marks the start of a word; BERT's vocabulary marks the continuation
 
 _TENSORS = (
@@ -48,6 +53,7 @@ _LAYER_TENSORS = (
     ("output.dense", "ffn_down", ("hidden_size", "intermediate_size")),
     ("output.LayerNorm", "layer_output_norm", ("hidden_size",)),
 )
+_CLASSIFIER = "classifier"
 _QUANTISED = re.compile(r"token_embd\.weight|blk\.\d+\.(attn_(q|k|v|output)|ffn_(up|down))\.weight")
 
 
@@ -57,10 +63,11 @@ class Source:
 
     folder: Path
     config: Mapping[str, Any]
-    pooling: Literal["mean", "cls"]
+    pooling: Literal["mean", "cls", "rank"]
     max_tokens: int  # special tokens included
     vocabulary: tuple[str, ...]
     prompts: Mapping[str, str]  # put before a "query" or a "passage"
+    class_count: int = 0  # of a reranker
 
     @property
     def weights_file(self) -> Path:
@@ -71,7 +78,8 @@ def read_source(folder: Path) -> Source:
     """Reads what ``folder`` says about its model. Raises ModelMissing, ModelDamaged or ModelWrongKind."""
     config = _json(folder / "config.json")
     _check_config(folder, config)
-    pooling = _pooling(folder)
+    classes = _class_count(folder, config)
+    pooling: Literal["mean", "cls", "rank"] = "rank" if classes else _pooling(folder)
     if not (folder / "model.safetensors").is_file():
         found = ", ".join(sorted(p.name for p in folder.glob("*") if p.suffix in (".bin", ".safetensors", ".onnx")))
         raise ModelMissing(f"{folder} has no model.safetensors, only {found or 'no weights'}.", remedy=SUPPORTED)
@@ -88,6 +96,7 @@ def read_source(folder: Path) -> Source:
             "query": str(prompts.get("query") or ""),
             "passage": str(prompts.get("passage") or prompts.get("document") or ""),
         },
+        class_count=classes,
     )
 
 
@@ -120,7 +129,9 @@ def convert(
     writer.add_head_count(int(config["num_attention_heads"]))
     writer.add_layer_norm_eps(float(config.get("layer_norm_eps", 1e-12)))
     writer.add_causal_attention(False)
-    writer.add_pooling_type(gguf.PoolingType.MEAN if source.pooling == "mean" else gguf.PoolingType.CLS)
+    writer.add_pooling_type(gguf.PoolingType[source.pooling.upper()])
+    if source.class_count > 1:
+        writer.add_classifier_output_labels(_labels(config))
     writer.add_file_type(
         gguf.LlamaFileType.ALL_F32 if weight_type == "F32" else gguf.LlamaFileType[f"MOSTLY_{weight_type}"]
     )
@@ -201,6 +212,25 @@ def _check_config(folder: Path, config: Mapping[str, Any]) -> None:
             raise ModelDamaged(f"{folder / 'config.json'} has {value!r} for {key!r}, not a count.")
     if config["hidden_size"] % config["num_attention_heads"]:
         raise ModelDamaged(f"{folder / 'config.json'}: hidden_size is no multiple of num_attention_heads.")
+
+
+def _class_count(folder: Path, config: Mapping[str, Any]) -> int:
+    """How many classes a cross-encoder has; 0 for an embedder. Raises ModelWrongKind for what sorts into more."""
+    architectures = config.get("architectures")
+    if not isinstance(architectures, list) or _CLASSIFIES not in architectures:
+        return 0
+    count = len(_labels(config))
+    if count > _MOST_CLASSES:
+        raise ModelWrongKind(f"{folder} sorts texts into {count} classes, which is no judgement of a passage.")
+    return count
+
+
+def _labels(config: Mapping[str, Any]) -> list[str]:
+    """Of the classes, in their order; transformers writes none where there are two without names."""
+    names = config.get("id2label") or {}
+    if not isinstance(names, dict) or not all(str(key).isdecimal() for key in names):
+        raise ModelDamaged(f"config.json has {names!r} for 'id2label', not a name for each class.")
+    return [str(names[key]) for key in sorted(names, key=int)] if names else ["LABEL_0", "LABEL_1"]
 
 
 def _pooling(folder: Path) -> Literal["mean", "cls"]:
@@ -297,7 +327,7 @@ def _write_vocabulary(writer: Any, source: Source) -> None:
         writer.add_mask_token_id(words.index("[MASK]"))
 
 
-def _expected(config: Mapping[str, Any]) -> dict[str, tuple[str, tuple[int, ...]]]:
+def _expected(config: Mapping[str, Any], class_count: int) -> dict[str, tuple[str, tuple[int, ...]]]:
     """Name in the folder -> name in the GGUF file and shape."""
     expected = {}
     for pattern, target, dims in _TENSORS:
@@ -310,6 +340,11 @@ def _expected(config: Mapping[str, Any]) -> dict[str, tuple[str, tuple[int, ...]
             shape = tuple(int(config[key]) for key in dims)
             expected[f"encoder.layer.{layer}.{name}.weight"] = (f"blk.{layer}.{target}.weight", shape)
             expected[f"encoder.layer.{layer}.{name}.bias"] = (f"blk.{layer}.{target}.bias", shape[:1])
+    if class_count:
+        hidden = int(config["hidden_size"])
+        for name, target, rows in (("pooler.dense", "cls", hidden), (_CLASSIFIER, "cls.output", class_count)):
+            expected[f"{name}.weight"] = (f"{target}.weight", (rows, hidden))
+            expected[f"{name}.bias"] = (f"{target}.bias", (rows,))
     return expected
 
 
@@ -322,15 +357,16 @@ def _tensors(source: Source) -> Iterator[tuple[str, NDArray[np.float32]]]:
         with safe_open(file, framework="numpy") as weights:
             names = set(weights.keys())
             prefix = "bert." if any(name.startswith("bert.") for name in names) else ""
-            for name, (target, shape) in _expected(source.config).items():
-                if prefix + name not in names:
-                    raise ModelDamaged(f"{file} has no tensor {prefix + name!r}.")
-                found = tuple(weights.get_slice(prefix + name).get_shape())
+            for inner, (target, shape) in _expected(source.config, source.class_count).items():
+                name = inner if inner.startswith(_CLASSIFIER) else prefix + inner  # the head is not the BERT's
+                if name not in names:
+                    raise ModelDamaged(f"{file} has no tensor {name!r}.")
+                found = tuple(weights.get_slice(name).get_shape())
                 if found != shape:
-                    raise ModelDamaged(f"{file}: tensor {prefix + name!r} has the shape {found}, not {shape}.")
-                tensor = np.ascontiguousarray(weights.get_tensor(prefix + name), dtype=np.float32)
+                    raise ModelDamaged(f"{file}: tensor {name!r} has the shape {found}, not {shape}.")
+                tensor = np.ascontiguousarray(weights.get_tensor(name), dtype=np.float32)
                 if not np.isfinite(tensor).all():
-                    raise ModelDamaged(f"{file}: tensor {prefix + name!r} holds values that are not numbers.")
+                    raise ModelDamaged(f"{file}: tensor {name!r} holds values that are not numbers.")
                 yield target, tensor
     except (SafetensorError, OSError) as error:
         raise ModelDamaged(f"{file} is damaged or half copied: {error}.", remedy="Copy or pull it again.") from error

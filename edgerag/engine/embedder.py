@@ -7,7 +7,6 @@ for each other (docs/decisions/021, 035).
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
@@ -18,8 +17,7 @@ from edgerag.engine.fit import check_fit
 from edgerag.engine.gguf import Header, read_header
 from edgerag.engine.llama import Context, ContextSettings, Model
 from edgerag.engine.passages import Between, Tokens, Workers, go_on
-from edgerag.engine.unigram import SPECIAL as UNIGRAM_SPECIAL
-from edgerag.engine.unigram import Unigram
+from edgerag.engine.tokenizers import own_tokenizer
 from edgerag.engine.wordpiece import WordPiece
 from edgerag.errors import ModelDamaged, ModelError, ModelWrongKind, UsageError
 from edgerag.types import EmbedderIdentity, ModelFile
@@ -74,7 +72,7 @@ class LlamaEmbedder:
         self._niceness = 0
         self._making_spare = threading.Lock()
         self._spare: _Worker | None = None
-        self._tokenizer = _own_tokenizer(self._model, header)
+        self._tokenizer = own_tokenizer(self._model, header)
         self._ends = self._special_ends()
         self._prompts = {role: header.text(f"edgerag.{role}_prompt", "") for role in ("query", "passage")}
         self._identity = EmbedderIdentity(
@@ -247,26 +245,6 @@ class _Share:
 
     def compute(self, texts: Sequence[Tokens]) -> Vectors:
         return self._worker.compute(texts, threads=self._threads)
-
-
-def _own_tokenizer(model: Model, header: Header) -> WordPiece | Unigram | None:
-    """A tokenizer of ours where llama.cpp's gives other tokens than the original's; None where it does not."""
-    kind = header.text("tokenizer.ggml.model", "")
-    if kind == "bert":
-        return WordPiece(model.vocabulary())
-    if kind == "t5" and (characters := header.text("edgerag.characters", "")):
-        try:
-            count = header.number("edgerag.pieces", model.vocabulary_size)  # behind them the table is padded
-            return Unigram(
-                model.vocabulary()[:count],
-                model.scores()[:count],
-                unknown=header.number("tokenizer.ggml.unknown_token_id", 0),
-                special=UNIGRAM_SPECIAL,
-                characters={str(one): str(other) for one, other in json.loads(characters).items()},
-            )
-        except (ValueError, AttributeError) as error:
-            raise ModelDamaged(f"{header.path} has a table of characters that cannot be read: {error}.") from error
-    return None
 
 
 def _window(model: ModelFile) -> int:

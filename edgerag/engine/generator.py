@@ -6,10 +6,13 @@ import codecs
 import contextlib
 import dataclasses
 import hashlib
+import math
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
 
 from edgerag.engine.encode import ChatEncoder
 from edgerag.engine.fit import WhenTight, fit
@@ -22,13 +25,28 @@ from edgerag.engine.probe import engine_fingerprint
 from edgerag.engine.sampling import SamplingWishes, model_sampling, resolve
 from edgerag.engine.states.store import StateStore
 from edgerag.engine.stops import StopStrings
-from edgerag.errors import Cancelled, ModelWrongKind, UsageError
-from edgerag.types import CancelCheck, EncodedChat, Generated, Message, ModelFile, PassageSpan, Prefill, Sampling
+from edgerag.engine.watch import Watch
+from edgerag.errors import Cancelled, ModelDamaged, ModelWrongKind, UsageError
+from edgerag.types import (
+    CancelCheck,
+    EncodedChat,
+    Generated,
+    Judgement,
+    Message,
+    ModelFile,
+    PassageSpan,
+    Prefill,
+    Sampling,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 # Prefill is as fast as with more (docs/decisions/020), and the buffers for it stay small.
 BATCH_TOKENS = 512
+# Of a text whose likelihood is asked for. A question is shorter, and for each llama.cpp holds a row of logits.
+WEIGHED_TOKENS = 48
 _STATES_VERSION = "2"  # of what a state holds: see PassageSpan and kvcache.py
-_WATCH_S = 0.03  # how often a running computation looks whether it was cancelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +92,7 @@ def open_generator(
         context_tokens=window,
         batch_tokens=min(window, settings.context.batch_tokens),
         sequences=SEQUENCES,
-        output_tokens=LONGEST_DRAFT + 1,
+        output_tokens=max(LONGEST_DRAFT + 1, WEIGHED_TOKENS),
     )
     fitting = fit(header, context, when_tight=settings.when_tight)
     settings = dataclasses.replace(settings, context=fitting.settings)
@@ -189,6 +207,65 @@ class LlamaGenerator:
             )
         return self._generate(list(tokens), tuple(passages), max_tokens, sampling, cancelled)
 
+    def weigh(
+        self,
+        tokens: Sequence[int],
+        *,
+        passages: Sequence[PassageSpan] = (),
+        words: Sequence[str],
+        others: Sequence[str],
+        cancelled: CancelCheck,
+    ) -> Judgement:
+        """See :class:`edgerag.types.Weighing`."""
+        wanted, against = self._first_tokens(words), self._first_tokens(others)
+        both = wanted & against
+        wanted, against = wanted - both, against - both
+        if not wanted or not against:
+            raise ModelWrongKind(f"{self._name} cannot tell {' '.join(words)} from {' '.join(others)} by one token.")
+        (logits,), is_whole = self._logits(tokens, passages, cancelled, rows=1)
+        odds = _log_sum(logits[sorted(wanted)]) - _log_sum(logits[sorted(against)])
+        return self._judgement(odds, is_whole)
+
+    def likelihood(
+        self,
+        tokens: Sequence[int],
+        text: str,
+        *,
+        passages: Sequence[PassageSpan] = (),
+        cancelled: CancelCheck,
+    ) -> Judgement:
+        """See :class:`edgerag.types.Weighing`."""
+        reply = self._chat.plain_tokens(text)[:WEIGHED_TOKENS]
+        if not reply:
+            return Judgement(0.0)
+        all_logits, is_whole = self._logits([*tokens, *reply[:-1]], passages, cancelled, rows=len(reply))
+        total = sum(float(row[token]) - _log_sum(row) for row, token in zip(all_logits, reply, strict=True))
+        return self._judgement(total, is_whole)
+
+    def _logits(
+        self, tokens: Sequence[int], passages: Sequence[PassageSpan], cancelled: CancelCheck, *, rows: int
+    ) -> tuple[list[NDArray[np.float32]], bool]:
+        """Those behind each of the last ``rows`` tokens, and whether no passage was restored."""
+        if not 0 < len(tokens) < self.context_tokens:
+            raise UsageError(f"A prompt of {len(tokens)} tokens does not fit a context of {self.context_tokens}.")
+        with self._lock, Watch(self._context, cancelled) as watch:
+            threads = self._settings.context.threads
+            self._context.use_threads(threads, self._settings.context.prefill_threads or threads)
+            # One passage, at home: where it is restored it is exact, and splicing would compute the last one anew.
+            prefill = self._cache.fill(
+                list(tokens), tuple(passages), splice=False, cancelled=watch.cancelled, rows=rows
+            )
+            found = [self._context.logits(row) for row in range(-rows, 0)]
+        return found, not prefill.restored_tokens
+
+    def _judgement(self, log_odds: float, is_whole: bool) -> Judgement:
+        if not math.isfinite(log_odds):
+            raise ModelDamaged(f"{self._model.path} gives logits that are not numbers.")
+        return Judgement(log_odds, is_whole=is_whole)
+
+    def _first_tokens(self, words: Sequence[str]) -> set[int]:
+        return {tokens[0] for tokens in map(self._chat.plain_tokens, words) if tokens}
+
     def close(self) -> None:
         """Frees the memory; waits for an answer that is being made, and for states that are being saved."""
         with self._lock:
@@ -208,7 +285,7 @@ class LlamaGenerator:
         sampling: Sampling,
         cancelled: CancelCheck,
     ) -> Iterator[Generated]:
-        with self._lock, _Watch(self._context, cancelled) as watch, self._sampler(sampling) as sampler:
+        with self._lock, Watch(self._context, cancelled) as watch, self._sampler(sampling) as sampler:
             threads = self._settings.context.threads
             self._context.use_threads(threads, self._settings.context.prefill_threads or threads)
             try:
@@ -240,7 +317,7 @@ class LlamaGenerator:
             rest = stops.feed(decoder.decode(b"", final=True)) + stops.finish()
             yield Generated(text=rest, token_count=count, stop=stop)
 
-    def _tokens(self, prompt: Sequence[int], max_tokens: int, sampler: Sampler, watch: _Watch) -> Iterator[int | None]:
+    def _tokens(self, prompt: Sequence[int], max_tokens: int, sampler: Sampler, watch: Watch) -> Iterator[int | None]:
         """The tokens of the answer, ``max_tokens`` at most; None when it was cancelled.
 
         What is drafted is decoded together with the token before it, and each token is sampled from the row that it
@@ -315,6 +392,12 @@ class LlamaGenerator:
         return dataclasses.replace(prefill, notes=(*told, *prefill.notes)) if told else prefill
 
 
+def _log_sum(logits: NDArray[np.float32]) -> float:
+    """The logarithm of the sum of their exponentials."""
+    most = float(logits.max())
+    return most + math.log(float(np.exp(logits - most).sum(dtype=np.float64)))
+
+
 def _pools(settings: GeneratorSettings) -> tuple[ThreadPool, ThreadPool] | None:
     """Threads on the processors of the plan, for decoding and for prefill; None where the system places them."""
     made = [make_pool(cpus) for cpus in (settings.decode_cpus, settings.prefill_cpus)]
@@ -342,41 +425,3 @@ def _scope(model: ModelFile, settings: GeneratorSettings) -> str:
     )
     parts = (_STATES_VERSION, model.sha256, *how)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
-
-
-class _Watch:
-    """Aborts a running computation as soon as ``check`` says so; a failing check is passed on."""
-
-    def __init__(self, context: Context, check: CancelCheck) -> None:
-        self._context = context
-        self._check = check
-        self._ended = threading.Event()
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="cancel-watch", daemon=True)
-        self._abortable = context.abortable()
-
-    def cancelled(self) -> bool:
-        """Asked between two computations, in the caller's thread."""
-        if self._error is not None:
-            raise self._error
-        return self._check()
-
-    def __enter__(self) -> _Watch:
-        self._abortable.__enter__()
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self._ended.set()
-        self._thread.join()
-        self._abortable.__exit__(None, None, None)
-
-    def _run(self) -> None:
-        while not self._ended.wait(_WATCH_S):
-            try:
-                stop = self._check()
-            except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for the answer
-                self._error, stop = error, True
-            if stop:
-                self._context.abort()
-                return

@@ -13,9 +13,10 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import BinaryIO
 
 from edgerag.errors import ModelDamaged, ModelMissing, ModelWrongKind
+from edgerag.types import ModelKind
 
 Value = int | float | bool | str | tuple["Value", ...]
 
@@ -51,6 +52,7 @@ _EMBEDDER_ARCHITECTURES = frozenset(
 )
 _NOT_GENERATORS = frozenset({"t5encoder", "clip", "wavtokenizer-dec"})
 _POOLING_RANK = 4
+_CLASSIFIER = "cls.output.weight"  # the last layer of what judges a question and a passage
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +86,17 @@ class Header:
         return self.text("general.architecture")
 
     @property
-    def kind(self) -> Literal["chat", "embedder"]:
-        """Raises ModelWrongKind for what is neither (rerankers, adapters, projectors)."""
+    def kind(self) -> ModelKind:
+        """Raises ModelWrongKind for what is none of them (adapters, projectors)."""
         what = self.text("general.type", "model")
         if what != "model" or self.architecture in _NOT_GENERATORS:
             name = what if what != "model" else self.architecture
-            raise ModelWrongKind(f"{self.path} is a GGUF of type {name!r}, neither a chat model nor an embedder.")
+            raise ModelWrongKind(
+                f"{self.path} is a GGUF of type {name!r}, neither a chat model nor an embedder nor a reranker."
+            )
         pooling = self.number(f"{self.architecture}.pooling_type", 0)
-        if pooling == _POOLING_RANK:
-            raise ModelWrongKind(f"{self.path} is a reranker, neither a chat model nor an embedder.")
+        if pooling == _POOLING_RANK or _CLASSIFIER in self.tensors:
+            return "reranker"
         return "embedder" if pooling or self.architecture in _EMBEDDER_ARCHITECTURES else "chat"
 
     @property

@@ -107,21 +107,27 @@ class PromptCache:
     # ------------------------------------------------------------ filling
 
     def fill(
-        self, tokens: Sequence[int], passages: Sequence[PassageSpan] = (), *, splice: bool, cancelled: CancelCheck
+        self,
+        tokens: Sequence[int],
+        passages: Sequence[PassageSpan] = (),
+        *,
+        splice: bool,
+        cancelled: CancelCheck,
+        rows: int = 1,
     ) -> Prefill:
-        """Makes the cache hold ``tokens``, with the logits of the last computed.
+        """Makes the cache hold ``tokens``, with the logits of the last ``rows`` computed, by one batch.
 
         Raises ModelError, and Cancelled; what was computed until then stays and is known.
         """
         began = time.perf_counter()
-        self._keep_common(tokens, exact=not splice)
+        self._keep_common(tokens, exact=not splice, rows=rows)
         begun = next((span for span in passages if span.start < len(self._tokens) < span.end), None)
         if begun is not None and self._context.is_divisible and self._store is not None:
             self.trim(begun.start)  # the words that it happens to begin with are no reason not to restore all of it
         counts = _Counts(kept=len(self._tokens))
         moment = self._store.begun() if self._store is not None else None
         # What is there already needs nothing; of the end the logits are wanted.
-        missing = [span for span in passages if len(self._tokens) <= span.start and span.end < len(tokens)]
+        missing = [span for span in passages if len(self._tokens) <= span.start and span.end <= len(tokens) - rows]
         if splice and self._recompute == "last":
             del missing[-1:]
         if missing and self._context.is_divisible:
@@ -129,7 +135,7 @@ class PromptCache:
                 self._splice(missing, tokens, moment, counts, cancelled)
             elif self._is_home(missing[0], tokens):  # behind it nothing is at home
                 self._take_home(missing[0], tokens, moment, counts, cancelled)
-        self._compute(tokens, len(tokens), counts, cancelled)
+        self._compute(tokens, len(tokens), counts, cancelled, rows=rows)
         if self._store is not None:
             counts.notes.extend(self._store.troubles())
         return Prefill(
@@ -165,7 +171,7 @@ class PromptCache:
 
     def append(self, tokens: Sequence[int]) -> bool:
         """Decodes a few tokens behind what is held, with the logits of all. False when it was aborted."""
-        return self._decode(tokens, outputs_all=True)
+        return self._decode(tokens, outputs="all")
 
     def trim(self, count: int) -> None:
         """Forgets all but the first ``count`` tokens."""
@@ -181,14 +187,14 @@ class PromptCache:
         self._tokens.clear()
         self._approximate.clear()
 
-    def _keep_common(self, tokens: Sequence[int], *, exact: bool) -> None:
-        """Forgets what differs from ``tokens``, what is approximate where that is not wanted, and the last token, as
-        its logits are wanted."""
-        self.trim(self._common(tokens, exact=exact))
+    def _keep_common(self, tokens: Sequence[int], *, exact: bool, rows: int) -> None:
+        """Forgets what differs from ``tokens``, what is approximate where that is not wanted, and the last ``rows``, as
+        their logits are wanted."""
+        self.trim(self._common(tokens, exact=exact, rows=rows))
 
-    def _common(self, tokens: Sequence[int], *, exact: bool) -> int:
-        """How many of ``tokens`` can be kept."""
-        most = min(len(self._tokens), len(tokens) - 1)
+    def _common(self, tokens: Sequence[int], *, exact: bool, rows: int = 1) -> int:
+        """How many of ``tokens`` can be kept, when the logits of the last ``rows`` are wanted."""
+        most = min(len(self._tokens), len(tokens) - rows)
         if exact and self._approximate:
             most = min(most, self._approximate[0][0])
         held, wanted = np.asarray(self._tokens[:most]), np.asarray(tokens[:most])
@@ -395,14 +401,19 @@ class PromptCache:
 
     # ------------------------------------------------------------ computing
 
-    def _compute(self, tokens: Sequence[int], end: int, counts: _Counts, cancelled: CancelCheck) -> None:
-        """Computes ``tokens`` from what is held up to ``end``. Raises Cancelled."""
+    def _compute(
+        self, tokens: Sequence[int], end: int, counts: _Counts, cancelled: CancelCheck, *, rows: int = 1
+    ) -> None:
+        """Computes ``tokens`` from what is held up to ``end``, the last ``rows`` in one batch. Raises Cancelled."""
         while (position := len(self._tokens)) < end:
-            piece = tokens[position : min(end, position + self._context.batch_tokens)]
+            piece_end = min(end, position + self._context.batch_tokens)
+            if piece_end < end:
+                piece_end = min(piece_end, end - rows)
+            piece = tokens[position:piece_end]
             began = time.perf_counter()
             # Behind what is approximate nothing is exact.
             padding = self._padding(len(piece), position, exact=not self._approximate)
-            if cancelled() or not self._decode(piece, outputs_all=False, padding=padding):
+            if cancelled() or not self._decode(piece, outputs=rows, padding=padding):
                 raise Cancelled(_CANCELLED)
             counts.computed += len(piece)
             if len(piece) >= _LEAST_TIMED_TOKENS:
@@ -415,12 +426,12 @@ class PromptCache:
         room = min(self._context.context_tokens - position, self._context.batch_tokens)
         return _TILE - count if exact and self._context.is_divisible and count < _TILE <= room else 0
 
-    def _decode(self, tokens: Sequence[int], *, outputs_all: bool, padding: int = 0) -> bool:
+    def _decode(self, tokens: Sequence[int], *, outputs: Outputs, padding: int = 0) -> bool:
         """Decodes one batch behind what is held. False when it was aborted; what was computed until then stays and
         is known. After an error nothing is held."""
         position = len(self._tokens)
         runs = [Run(tokens, position, _PROMPT)]
-        finished = self._decode_runs(runs, outputs="all" if outputs_all else "last", padding=padding)
+        finished = self._decode_runs(runs, outputs=outputs, padding=padding)
         if padding:
             self._context.trim(position + len(tokens))
         if finished:

@@ -6,12 +6,12 @@ import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from edgerag.errors import UsageError
+from edgerag.types import ModelKind
 
-Kind = Literal["chat", "embedder"]
-
+_PROVIDED: tuple[ModelKind, ...] = ("chat", "embedder")  # no package that ships a reranker is known
 _FILE_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*\.gguf")
 
 
@@ -20,7 +20,7 @@ class ManifestEntry:
     """One model of the manifest."""
 
     name: str
-    kind: Kind
+    kind: ModelKind
     default: bool
     package: str  # the Python package that ships it
     version: str
@@ -55,6 +55,6 @@ def _entry(file: Path, name: str, table: Any) -> ManifestEntry:
         entry = ManifestEntry(**{"name": name, "default": False, **table, "languages": tuple(table["languages"])})
     except (TypeError, KeyError) as error:
         raise UsageError(f"The manifest {file} has a wrong entry {name!r}: {error}.") from error
-    if entry.kind not in ("chat", "embedder") or not _FILE_NAME.fullmatch(entry.file):
+    if entry.kind not in _PROVIDED or not _FILE_NAME.fullmatch(entry.file):
         raise UsageError(f"The manifest {file} has a wrong entry {name!r}: kind {entry.kind!r}, file {entry.file!r}.")
     return entry

@@ -13,6 +13,7 @@ from edgerag.engine.embedder import LlamaEmbedder, open_embedder
 from edgerag.engine.generator import GeneratorSettings, LlamaGenerator, open_generator
 from edgerag.engine.gguf import read_header
 from edgerag.engine.passages import Between, go_on
+from edgerag.engine.reranker import LlamaReranker, open_reranker
 from edgerag.engine.states.store import StateStore
 from edgerag.engine.tuning.apply import tuned_model, tuned_settings
 from edgerag.engine.tuning.choice import wait_environment
@@ -87,6 +88,14 @@ def open_embedding_model(model: ModelFile, *, machine: MachineSettings) -> Llama
             query_threads=len(plan.retrieval_cpus),
             cpus=plan.prefill_cpus if plan.pinned else (),
         )
+
+
+def open_reranking_model(model: ModelFile, *, machine: MachineSettings) -> LlamaReranker:
+    """Loads a reranker on the cores of prefill: nothing else is computed while it reads. Raises what
+    ``open_reranker`` does."""
+    plan = plan_cores(read_topology(), threads=machine.threads)
+    with bind_memory(plan.placement):
+        return open_reranker(model, threads=len(plan.prefill_cpus), cpus=plan.prefill_cpus if plan.pinned else ())
 
 
 def open_bulk_embedder(

@@ -15,12 +15,13 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 from edgerag import errors
 from edgerag.engine.files import printable
 from edgerag.errors import EngineUnavailable, ModelDamaged, ModelError, ModelTooLarge
 from edgerag.machine.cpu import read_processor
-from edgerag.types import Message, ModelFile, Sampling
+from edgerag.types import Message, ModelFile, ModelKind, Sampling
 
 _LEAST_DEADLINE_S = 120.0
 _SLOWEST_BYTES_PER_S = 10_000_000  # an SD card
@@ -96,7 +97,7 @@ def child(arguments: list[str]) -> None:
     kind, path, context_tokens, dimension = arguments
     model = ModelFile(
         name=Path(path).name,
-        kind="chat" if kind == "chat" else "embedder",
+        kind=next(known for known in get_args(ModelKind) if known == kind),
         path=Path(path),
         size_bytes=Path(path).stat().st_size,
         sha256="",
@@ -123,6 +124,11 @@ def _work(model: ModelFile) -> None:
 
         embedder = open_embedder(replace(model, context_tokens=min(model.context_tokens or 64, 64)), threads=1)
         embedder.embed_query("probe")
+        return
+    if model.kind == "reranker":
+        from edgerag.engine.reranker import open_reranker
+
+        open_reranker(replace(model, context_tokens=min(model.context_tokens or 64, 256)), threads=1).log_odds("a", "b")
         return
     from edgerag.engine.generator import open_generator, plain_settings
 

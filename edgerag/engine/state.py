@@ -16,10 +16,11 @@ import shutil
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from edgerag.engine.files import whole_file
 from edgerag.errors import ModelError, StorageFull
+from edgerag.types import ModelKind
 
 _VERSION = 1
 _FILE_NAME = "state.json"
@@ -33,7 +34,7 @@ class FileRecord:
     size_bytes: int
     mtime_ns: int
     sha256: str
-    kind: Literal["chat", "embedder"]
+    kind: ModelKind
     weights_sha256: str
     weight_type: str
     licence: str

@@ -11,5 +11,10 @@ TuneMode = Literal["idle", "off"]
 EmbedBackend = Literal["auto", "llama.cpp", "torch"]  # what embeds passages; "auto": the fastest here
 OcrMode = Literal["auto", "off", "force"]  # what OCR reads: pages without text, none, all
 VectorType = Literal["f16", "f32"]  # how a segment file stores its vectors
+# A model that answers, one that gives vectors, one that reads a question and a passage together and judges.
+ModelKind = Literal["chat", "embedder", "reranker"]
+# What reads the best candidates once more, question and passage together: nothing, a reranker, or the chat model, which
+# says how likely the question is behind the passage, or whether the passage answers it.
+SecondLookBy = Literal["off", "reranker", "likelihood", "yes_no"]
 # What to do when the context of the chat model does not fit into the free memory.
 WhenTight = Literal["shrink", "refuse"]

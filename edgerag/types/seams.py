@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from edgerag.types.choices import ModelKind
 from edgerag.types.documents import StoredChunk
 from edgerag.types.prompting import EncodedChat, Generated, Message, PassageSpan, Sampling
 from edgerag.types.searching import Filter, KeywordScan, LegHit, WordEvidence, WordQuery
@@ -139,11 +140,71 @@ class Generator(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a model says of one passage, read together with the question."""
+
+    log_odds: float  # that it answers; for some models up to what is the same for all passages of a question
+    is_whole: bool = True  # nothing of it had been computed before, so its time is that of any passage
+
+
+@dataclass(frozen=True, slots=True)
+class PassageCost:
+    """What a model takes to judge one passage, as far as it is known."""
+
+    seconds: float
+    questions: int  # that it was learned from
+
+    def __post_init__(self) -> None:
+        if not 0 < self.seconds < float("inf") or self.questions < 1:
+            raise ValueError(f"{self} cannot be")
+
+
+class Reranker(Protocol):
+    """A model that reads a question and a passage together."""
+
+    @property
+    def name(self) -> str: ...
+
+    def judge(self, question: str, passage: StoredChunk, *, cancelled: CancelCheck) -> Judgement:
+        """Raises Cancelled soon after ``cancelled()`` says so, ModelError."""
+        ...
+
+
+class Weighing(Generator, Protocol):
+    """A chat model that tells what it would say next without saying it."""
+
+    def weigh(
+        self,
+        tokens: Sequence[int],
+        *,
+        passages: Sequence[PassageSpan] = (),
+        words: Sequence[str],
+        others: Sequence[str],
+        cancelled: CancelCheck,
+    ) -> Judgement:
+        """Log odds of a reply that begins with one of ``words`` against one that begins with one of ``others``.
+        Raises Cancelled, ModelError; UsageError for a prompt that does not fit the context."""
+        ...
+
+    def likelihood(
+        self,
+        tokens: Sequence[int],
+        text: str,
+        *,
+        passages: Sequence[PassageSpan] = (),
+        cancelled: CancelCheck,
+    ) -> Judgement:
+        """The logarithm of how likely the reply is to begin with ``text``, or with the beginning of it where it is
+        long. Raises as :meth:`weigh` does."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class ModelFile:
     """A model that is on this machine and was found whole."""
 
     name: str
-    kind: Literal["chat", "embedder"]
+    kind: ModelKind
     path: Path
     size_bytes: int
     sha256: str  # of the file at ``path``

@@ -71,6 +71,7 @@ class Scores:
     covered: float = 0.0  # share of the question's content words in it, by rarity; those inside other words for a part
     together: float = 0.0  # the share of them that stands in one run of words
     nearness: float | None = None  # above that of any passage, 1 is the question itself; None: vectors do not tell
+    second_look: float | None = None  # probability among those that a model read with the question, by its word alone
 
 
 @dataclass(frozen=True, slots=True)

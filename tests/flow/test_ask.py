@@ -8,12 +8,17 @@ from pathlib import Path
 import pytest
 from fakes import HashingEmbedder, ScriptedGenerator
 
+from edgerag.ask.chat_judges import Likelihood, YesNo
 from edgerag.ask.pipeline import ask, search
+from edgerag.ask.second_look import SecondLook
 from edgerag.config import ChunkSettings, GenerationSettings, IngestSettings, RetrievalSettings
+from edgerag.engine.catalog import Catalog
+from edgerag.engine.generator import open_generator, plain_settings
+from edgerag.engine.tuning.passage_cost import PassageCosts
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.library import Library, open_library
 from edgerag.ingest.pipeline import ingest
-from edgerag.types import Answer, AnswerDone, Turn
+from edgerag.types import Answer, AnswerDone, SearchResult, SecondLookBy, Turn
 
 TEXTS = Path(__file__).parents[1] / "data" / "ask"
 
@@ -108,3 +113,34 @@ def test_the_answer_does_not_depend_on_the_run(library: Library, embedder: Hashi
         second.notes,
         second.tokens,
     )
+
+
+def test_a_real_chat_model_looks_again_and_finds_the_same_whatever_it_read_before(
+    library: Library, embedder: HashingEmbedder, catalog: Catalog, tmp_path: Path
+) -> None:
+    generator = open_generator(
+        catalog.find("chat", "smollm2-135m-instruct"), plain_settings(context_tokens=1024, threads=2)
+    )
+    settings = RetrievalSettings(second_look_ms=0, second_look_count=3, vector_deadline_ms=0)
+    costs = PassageCosts(tmp_path, threads=2)
+
+    def found(question: str, by: SecondLookBy) -> SearchResult:
+        judge = Likelihood(generator) if by == "likelihood" else YesNo(generator)
+        return search(
+            question,
+            library=library,
+            embedder=lambda: embedder,
+            settings=settings,
+            limit=5,
+            second_look=SecondLook(by, lambda: judge, costs),
+        )
+
+    question = "How often does a supervisor restart a task?"
+    first = found(question, "likelihood")
+    shares = [hit.scores.second_look for hit in first.hits if hit.scores.second_look is not None]
+    assert len(shares) == 3
+    assert sum(shares) == pytest.approx(1)
+    assert "all of the first 3 passages were read by smollm2-135m-instruct" in first.notes[-1]
+    found("What is a queue?", "yes_no")
+    assert found(question, "likelihood").hits == first.hits
+    generator.close()

@@ -10,6 +10,8 @@ import pytest
 from unit.machine import fixtures
 
 from edgerag import doctor
+from edgerag.config import ModelSettings
+from edgerag.engine.catalog import Catalog
 from edgerag.machine.caches import read_caches
 from edgerag.machine.limits import read_limits
 from edgerag.machine.topology import read_topology
@@ -76,3 +78,11 @@ def test_what_is_not_told_is_no_error(
 def test_this_machine() -> None:
     names = {finding.name for finding in doctor.machine_findings(0)}
     assert {"cpu", "cores", "caches", "memory", "bandwidth", "limits", "plan"} <= names
+
+
+def test_a_reranker_is_looked_for_only_where_one_is_named(catalog: Catalog) -> None:
+    names = [finding.name for finding in doctor.model_findings(catalog, ModelSettings())]
+    assert names == ["chat model", "embedder model"]
+    *_, missing = doctor.model_findings(catalog, ModelSettings(reranker="bge"))
+    assert (missing.name, missing.severity) == ("reranker model", "error")
+    assert "'bge'" in missing.message

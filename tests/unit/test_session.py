@@ -4,17 +4,36 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from fakes import HashingEmbedder, ScriptedGenerator
+from fakes import HashingEmbedder, ScriptedGenerator, ScriptedReranker
 
-from edgerag.config import GenerationSettings, LibrarySettings, MemorySettings, Settings, Share
+from edgerag.config import (
+    GenerationSettings,
+    LibrarySettings,
+    MemorySettings,
+    RetrievalSettings,
+    Settings,
+    Share,
+)
 from edgerag.errors import EmbedderMismatch, LibraryError, LibraryMissing, UsageError
 from edgerag.index.hnsw.format import read_header
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.library import open_library
 from edgerag.index.right_of_way import RightOfWay
 from edgerag.locations import Locations
+from edgerag.measure.eval.stages import ask_stage_by_stage
 from edgerag.session import Session
-from edgerag.types import Answer, AnswerDelta, AnswerDone, Filter, IngestDone, MergeProgress, Turn, VectorType
+from edgerag.types import (
+    Answer,
+    AnswerDelta,
+    AnswerDone,
+    Filter,
+    HitsFound,
+    IngestDone,
+    MergeProgress,
+    SecondLookBy,
+    Turn,
+    VectorType,
+)
 
 if TYPE_CHECKING:
     from edgerag.types import Vectors
@@ -53,6 +72,58 @@ def test_from_files_to_a_cited_answer(tmp_path: Path, docs: Path) -> None:
         assert source.cited
         text = session.parsed_document(source.hit.chunk.document_id).text
         assert text[source.quote_start : source.quote_start + len(source.quote)] == source.quote
+
+
+def second_look_session(tmp_path: Path, by: SecondLookBy, **parts: Any) -> Session:
+    retrieval = RetrievalSettings(second_look=by, second_look_ms=0, vector_deadline_ms=0)
+    parts = {"embedder": HashingEmbedder, "generator": ScriptedGenerator, **parts}
+    return Session(Settings(retrieval=retrieval), Locations(tmp_path), **parts)
+
+
+def test_a_second_look_orders_search_and_answer_alike(tmp_path: Path, docs: Path) -> None:
+    where = "Where does the animal stand or sleep?"
+    with second_look_session(tmp_path, "reranker", reranker=lambda: ScriptedReranker("heron")) as session:
+        fill(session, docs)
+        found = session.search(where, limit=2)
+        assert [Path(hit.chunk.path).stem for hit in found.hits] == ["heron", "badger"]
+        assert found.notes == (found.notes[0],) and "2 passages were read by judge" in found.notes[0]
+        events = list(session.ask(where))
+        hits = next(event.hits for event in events if isinstance(event, HitsFound))
+        assert [hit.chunk.id for hit in hits] == [hit.chunk.id for hit in found.hits]
+    with second_look_session(tmp_path, "reranker", reranker=lambda: ScriptedReranker("badger")) as session:
+        assert Path(session.search(where, limit=2).hits[0].chunk.path).stem == "badger"
+
+
+def test_what_is_measured_has_the_second_look_and_no_clock_in_it(tmp_path: Path, docs: Path) -> None:
+    retrieval = RetrievalSettings(second_look="reranker", second_look_ms=1, vector_deadline_ms=1)
+    with Session(
+        Settings(retrieval=retrieval),
+        Locations(tmp_path),
+        embedder=HashingEmbedder,
+        generator=ScriptedGenerator,
+        reranker=lambda: ScriptedReranker("heron"),
+    ) as session:
+        fill(session, docs)
+        with session.subject() as subject:
+            asked = ask_stage_by_stage("Where does the animal stand?", subject, cancelled=lambda: False)
+    assert [Path(chunk.path).stem for chunk in asked.stages["hits"]] == ["heron", "badger"]
+    assert "second_look" in asked.seconds
+
+
+def test_without_a_reranker_the_order_stays_and_the_answer_says_why(tmp_path: Path, docs: Path) -> None:
+    with open_session(tmp_path) as session:
+        fill(session, docs)
+        plain = session.search("the animal", limit=2).hits
+    with second_look_session(tmp_path, "reranker") as session:
+        found = session.search("the animal", limit=2)
+        assert [hit.chunk.id for hit in found.hits] == [hit.chunk.id for hit in plain]
+        assert any("There is no reranker on this machine" in note for note in found.notes)
+
+
+def test_a_model_that_does_not_weigh_is_said(tmp_path: Path, docs: Path) -> None:
+    with second_look_session(tmp_path, "likelihood") as session:
+        fill(session, docs)
+        assert any("how likely a reply is" in note for note in session.search("the animal", limit=2).notes)
 
 
 def test_an_ingest_stands_still_from_the_question_to_the_hits(tmp_path: Path, docs: Path) -> None:

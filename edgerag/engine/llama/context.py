@@ -33,8 +33,8 @@ _CACHE_TYPES: dict[CacheType, int] = {
 }
 
 
-# Which tokens of a batch give logits.
-Outputs = Literal["none", "last", "all"]
+# Which tokens of a batch give logits; a number: so many at the end.
+Outputs = Literal["none", "last", "all"] | int
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ class ContextSettings:
     flash_attention: bool = True
     cache_type: CacheType = "f16"  # of K and V
     embeddings: bool = False
+    ranks: bool = False  # what is pooled goes through the classifier head: see Context.rank
     output_tokens: int = 0  # the most of a batch whose logits are asked for; 0: all
 
 
@@ -91,6 +92,8 @@ class Context:
         parameters.n_threads_batch = settings.prefill_threads or settings.threads
         parameters.type_k = parameters.type_v = _CACHE_TYPES[settings.cache_type]
         parameters.embeddings = settings.embeddings
+        if settings.ranks:
+            parameters.pooling_type = self._api.LLAMA_POOLING_TYPE_RANK
         parameters.n_outputs_max = settings.output_tokens
         parameters.no_perf = True
         parameters.swa_full = True  # a sliding-window cache that forgot could not be trimmed and re-used
@@ -161,7 +164,7 @@ class Context:
 
     def decode_runs(self, runs: Sequence[Run], *, outputs: Outputs = "last", padding_tokens: int = 0) -> bool:
         """Several runs at once (at most ``batch_tokens`` together), each behind what its sequence holds and in sight
-        of that alone; the logits of the last token, of all, or of none. False when it was aborted.
+        of that alone; the logits of the last tokens, of all, or of none. False when it was aborted.
 
         ``padding_tokens``: so many more, of no meaning, are computed behind the last run; they stay in the cache until
         they are trimmed.
@@ -179,7 +182,8 @@ class Context:
         return True
 
     def logits(self, row: int = -1) -> NDArray[np.float32]:
-        """(vocabulary,) float32 of one row of the last batch; a copy."""
+        """(vocabulary,) float32 of one token of the last batch, or counted from the end (-1) of those that give logits;
+        a copy."""
         pointer = self._api.llama_get_logits_ith(self.handle, row)
         if not pointer:
             raise ValueError(f"row {row} of the last batch has no logits")
@@ -266,21 +270,34 @@ class Context:
 
     def embed(self, tokens: Sequence[int]) -> Vectors:
         """The pooled vector of one text, as the model gives it (not of unit length)."""
+        vector = self._pooled(tokens, self._model.dimension)
+        if vector is None:
+            raise ModelError(f"Embedding {len(tokens)} tokens with {self._model.path} was aborted.")
+        return vector
+
+    def rank(self, tokens: Sequence[int], *, rows: NDArray[np.float32] | None = None) -> Vectors | None:
+        """What the classifier head says of one text, (classes,); None when it was aborted. With ``rows`` (n, dim) the
+        model reads these in place of the vectors that it has for ``tokens``."""
+        return self._pooled(tokens, self._model.class_count, rows)
+
+    def _pooled(self, tokens: Sequence[int], size: int, rows: NDArray[np.float32] | None = None) -> Vectors | None:
         self._buffers.fill([Run(tokens, 0)], outputs="all")
         run = self._api.llama_decode if self._memory else self._api.llama_encode
         if self._memory:
             self.clear()
-        with self._on_own_processors():
+        with self._on_own_processors(), self._buffers.reading(rows):
             code = run(self.handle, self._buffers.batch)
+        if code == 2:
+            return None
         if code != 0:
             raise ModelError(
-                f"llama.cpp failed to embed {len(tokens)} tokens with {self._model.path}: "
+                f"llama.cpp failed to read {len(tokens)} tokens with {self._model.path}: "
                 f"{self._model._library.complaint() or 'it gives no reason'}."
             )
         pointer = self._api.llama_get_embeddings_seq(self.handle, 0)
         if not pointer:
-            raise ModelError(f"{self._model.path} gives no pooled vector; it is not an embedder.")
-        return np.ctypeslib.as_array(pointer, (self._model.dimension,)).astype(np.float32, copy=True)
+            raise ModelError(f"{self._model.path} gives no pooled vector; it is neither an embedder nor a reranker.")
+        return np.ctypeslib.as_array(pointer, (size,)).astype(np.float32, copy=True)
 
 
 class _Batch:
@@ -316,8 +333,9 @@ class _Batch:
             self._tokens[start:end] = run.tokens
             self._positions[start:end] = np.arange(run.position, run.position + end - start)
             self._sequences[start:end] = run.sequence
-        self._outputs[:count] = outputs == "all"
-        self._outputs[count - 1] = outputs != "none"
+        last = {"none": 0, "last": 1, "all": count}.get(outputs, 0) if isinstance(outputs, str) else min(outputs, count)
+        self._outputs[: count - last] = 0
+        self._outputs[count - last : count] = 1
         if padding:
             padded = slice(count, count + padding)
             self._tokens[padded] = self._tokens[count - 1]
@@ -326,3 +344,18 @@ class _Batch:
             self._outputs[padded] = 0
         self.batch.n_tokens = count + padding
         return count
+
+    @contextlib.contextmanager
+    def reading(self, rows: NDArray[np.float32] | None) -> Iterator[None]:
+        """While open, ``rows`` stand in place of the tokens, where there are any."""
+        if rows is None:
+            yield
+            return
+        assert rows.dtype == np.float32 and rows.flags.c_contiguous and len(rows) == self.batch.n_tokens
+        token = self.batch.token
+        self.batch.token = None
+        self.batch.embd = ctypes.cast(rows.ctypes.data, type(self.batch.embd))
+        try:
+            yield
+        finally:
+            self.batch.token, self.batch.embd = token, None

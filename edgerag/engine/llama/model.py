@@ -58,6 +58,8 @@ class Model:
         self.adds_bos = bool(self._api.llama_vocab_get_add_bos(self._vocabulary))
         self.bos = int(self._api.llama_vocab_bos(self._vocabulary))  # -1: has none
         self.eos = int(self._api.llama_vocab_eos(self._vocabulary))
+        self.separator = int(self._api.llama_vocab_sep(self._vocabulary))
+        self.class_count = int(self._api.llama_model_n_cls_out(self._handle))  # of a classifier head
 
     @property
     def handle(self) -> int:
@@ -111,6 +113,10 @@ class Model:
         _ = self.handle
         score_of = self._api.llama_vocab_get_score
         return [float(score_of(self._vocabulary, token)) for token in range(self.vocabulary_size)]
+
+    def class_label(self, number: int) -> str:
+        """What the classifier calls one of its classes; "" when it does not say."""
+        return decoded(self._api.llama_model_cls_label(self.handle, number))
 
     def token_kind(self, token: int) -> TokenKind:
         attributes = int(self._api.llama_vocab_get_attr(self._vocabulary, token))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from edgerag.ask.pipeline import ask
 from edgerag.ask.retrieve import retrieve
+from edgerag.ask.second_look import SecondLook
 from edgerag.config import GenerationSettings, RetrievalSettings
 from edgerag.telemetry.stopwatch import Stopwatch
 from edgerag.types import (
@@ -54,6 +55,7 @@ class Subject:
     generator: Callable[[], Generator]
     retrieval: RetrievalSettings
     generation: GenerationSettings
+    second_look: SecondLook | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,7 @@ def ask_stage_by_stage(question: str, subject: Subject, *, cancelled: CancelChec
         generator=subject.generator,
         retrieval=subject.retrieval,
         generation=subject.generation,
+        second_look=subject.second_look,
         cancelled=cancelled,
     ):
         match event:

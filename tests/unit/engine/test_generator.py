@@ -7,12 +7,14 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from edgerag.engine.catalog import Catalog
-from edgerag.engine.generator import LlamaGenerator, _scope, open_generator, plain_settings
-from edgerag.errors import ModelTooLarge, ModelWrongKind, UsageError
-from edgerag.types import Generated, Message, Sampling
+from edgerag.engine.generator import WEIGHED_TOKENS, LlamaGenerator, _scope, open_generator, plain_settings
+from edgerag.engine.states.store import StateStore
+from edgerag.errors import Cancelled, ModelTooLarge, ModelWrongKind, UsageError
+from edgerag.types import Generated, Judgement, Message, Passage, Sampling
 
 GREEDY = Sampling(temperature=0, top_p=1, repeat_penalty=1.1, seed=0)
 WARM = Sampling(temperature=0.9, top_p=0.95, repeat_penalty=1.1, seed=7)
@@ -214,3 +216,93 @@ def test_drafts_change_no_answer_where_llama_cpp_adds_up_alike(catalog: Catalog)
         finally:
             opened.close()
     assert texts[0] == texts[1]
+
+
+def weigh(generator: LlamaGenerator, tokens: tuple[int, ...], *words: str) -> float:
+    return generator.weigh(tokens, words=words[:1], others=words[1:], cancelled=never).log_odds
+
+
+def test_what_it_would_say_is_weighed_without_saying_it(generator: LlamaGenerator) -> None:
+    tokens = prompt(generator, "What is the capital of France?")
+    said = answer(generator, tokens)
+    odds = weigh(generator, tokens, said.split()[0], "Bananas")
+    assert odds > 3
+    assert weigh(generator, tokens, "Bananas", said.split()[0]) == pytest.approx(-odds)
+    other = prompt(generator, "What do monkeys eat?")
+    assert weigh(generator, other, said.split()[0], "Bananas") != odds
+    assert weigh(generator, tokens, said.split()[0], "Bananas") == odds  # whatever the cache held
+    assert answer(generator, tokens) == said
+
+
+def test_words_that_begin_with_the_same_token_cannot_be_weighed(generator: LlamaGenerator) -> None:
+    with pytest.raises(ModelWrongKind, match="by one token"):
+        weigh(generator, prompt(generator, "Hello"), "yes", "yes")
+
+
+def test_weighing_is_cancelled_and_refuses_what_does_not_fit(generator: LlamaGenerator) -> None:
+    long = prompt(generator, PROSE * 9)[:900]
+    with pytest.raises(Cancelled):
+        generator.weigh(
+            long,
+            words=("yes",),
+            others=("no",),
+            cancelled=lambda: threading.current_thread().name == "cancel-watch",
+        )
+    with pytest.raises(UsageError, match="does not fit"):
+        weigh(generator, prompt(generator, PROSE * 9)[:1024], "yes", "no")
+
+
+def test_a_passage_that_was_computed_for_another_question_is_restored_exactly(catalog: Catalog, tmp_path: Path) -> None:
+    def asked(question: str) -> list[Message]:
+        passage = Passage("[1] Pumps\n", "[1] Pumps\n", f"{PROSE[:600]}\n\n", key="doc-1-chunk-0-v1")
+        return [Message("system", ("Be short.",)), Message("user", (passage, question))]
+
+    store = StateStore(tmp_path, ram_bytes=100_000_000, disk_bytes=0)
+    model = catalog.find("chat", "smollm2-135m-instruct")
+    opened = open_generator(model, plain_settings(context_tokens=1024, threads=2), states=store)
+    try:
+
+        def judge(question: str) -> Judgement:
+            chat = opened.encode_chat(asked(question))
+            return opened.weigh(chat.tokens, passages=chat.passages, words=("Yes",), others=("No",), cancelled=never)
+
+        computed = judge("Is it about pumps?")
+        judge("Is it about the moon?")
+        opened.saved()
+        opened.forget()
+        restored = judge("Is it about pumps?")
+        assert (computed.is_whole, restored.is_whole) == (True, False)
+        assert restored.log_odds == computed.log_odds
+    finally:
+        opened.close()
+
+
+def test_a_text_is_as_likely_as_its_tokens_one_after_the_other(generator: LlamaGenerator) -> None:
+    tokens = prompt(generator, "What is the capital of France?")
+    text = "The capital of France is Paris."
+    expected, reply = 0.0, generator._chat.plain_tokens(text)
+    for count, token in enumerate(reply):
+        (logits,), _ = generator._logits([*tokens, *reply[:count]], (), never, rows=1)
+        row = logits.astype(np.float64)
+        expected += row[token] - np.logaddexp.reduce(row)
+    found = generator.likelihood(tokens, text, cancelled=never).log_odds
+    assert found == pytest.approx(expected, abs=0.5)  # by one batch llama.cpp adds up in another order
+    assert generator.likelihood(tokens, "Bananas are yellow.", cancelled=never).log_odds < found - 5
+    assert generator.likelihood(tokens, text, cancelled=never).log_odds == found
+
+
+def test_of_a_long_text_the_beginning_is_judged_and_of_none_nothing(generator: LlamaGenerator) -> None:
+    tokens = prompt(generator, "Write something.")
+    long = "and so on, " * 100
+    first = generator._model.piece  # the text of the first tokens
+    cut = b"".join(first(token) for token in generator._chat.plain_tokens(long)[:WEIGHED_TOKENS]).decode()
+    found = [generator.likelihood(tokens, text, cancelled=never).log_odds for text in (long, cut, "")]
+    assert found[0] == found[1] < 0
+    assert found[2] == 0
+
+
+def test_a_prompt_of_several_batches_keeps_the_rows_together(generator: LlamaGenerator) -> None:
+    text = "The end of the test is near."
+    for count in (505, 509, 512, 516):  # around the size of a batch
+        tokens = prompt(generator, PROSE * 9)[:count]
+        assert generator.likelihood(tokens, text, cancelled=never).log_odds < 0

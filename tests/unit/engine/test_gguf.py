@@ -69,15 +69,19 @@ def test_a_big_endian_or_future_file_is_refused_by_version(tmp_path: Path) -> No
     [
         ({"general.type": "adapter"}, "adapter"),
         ({"general.architecture": "clip"}, "clip"),
-        ({"llama.pooling_type": 4}, "reranker"),
         ({"split.count": 3}, "one of 3 parts"),
     ],
 )
-def test_what_is_neither_chat_model_nor_embedder_is_refused_by_name(
-    tmp_path: Path, metadata: dict[str, object], what: str
-) -> None:
+def test_what_is_no_model_of_ours_is_refused_by_name(tmp_path: Path, metadata: dict[str, object], what: str) -> None:
     with pytest.raises(ModelWrongKind, match=what):
         _ = read_header(write(tmp_path / "m.gguf", gguf_bytes({**CHAT, **metadata}))).kind
+
+
+def test_a_reranker_is_known_by_its_pooling_or_by_its_classifier_head(tmp_path: Path) -> None:
+    pooled = write(tmp_path / "pooled.gguf", gguf_bytes({**CHAT, "llama.pooling_type": 4}))
+    assert read_header(pooled).kind == "reranker"
+    head = gguf_bytes(dict(CHAT), tensors={"token_embd.weight": (4, 2), "cls.output.weight": (4, 1)})
+    assert read_header(write(tmp_path / "head.gguf", head)).kind == "reranker"
 
 
 def test_a_claim_of_a_huge_array_costs_nothing(tmp_path: Path) -> None:
