@@ -77,7 +77,7 @@ def test_entropy_is_that_of_the_weights() -> None:
     assert entropy_bits([9.0, 0.5]) < entropy_bits([1.0, 1.0]) == pytest.approx(1.0)
 
 
-@given(st.lists(st.floats(0, 20), max_size=40), st.floats(0.1, 10))
+@given(st.lists(st.just(0.0) | st.floats(1e-6, 20), max_size=40), st.floats(0.1, 10))
 def test_entropy_has_bounds_and_knows_no_scale(weights: list[float], scale: float) -> None:
     bits = entropy_bits(weights)
     assert 0.0 <= bits <= math.log2(max(1, len(weights))) + 1e-9
