@@ -9,6 +9,7 @@
     │   ├── LibraryVersionUnknown         written by another version of the program
     │   │   └── LibraryOutdated           by an older one: opening it for writing brings it up
     │   └── EmbedderMismatch              made with another embedder than the one in use
+    ├── ThreadsError                  3   the file of the conversations: damaged, of another version, in use
     ├── ModelError                    4
     │   ├── ModelMissing                  not on this machine
     │   ├── ModelDamaged                  not a GGUF, cut short, or not the file it was
@@ -88,6 +89,10 @@ class LibraryOutdated(LibraryVersionUnknown):
 
 class EmbedderMismatch(LibraryError):
     pass
+
+
+class ThreadsError(EdgeragError):
+    exit_code = 3
 
 
 class ModelError(EdgeragError):

@@ -1,7 +1,7 @@
 """Where things live.
 
-One folder, the *home*, holds everything the program keeps: ``models/``, ``indexes/`` and
-``config.toml``. It is the first of: ``$EDGERAG_HOME``; the source checkout that the program runs
+One folder, the *home*, holds everything the program keeps: ``models/``, ``indexes/``, ``threads.sqlite``
+and ``config.toml``. It is the first of: ``$EDGERAG_HOME``; the source checkout that the program runs
 from; ``$XDG_DATA_HOME/edgerag`` (``~/.local/share/edgerag``).
 """
 
@@ -34,6 +34,10 @@ class Locations:
     @property
     def config_file(self) -> Path:
         return self.home / "config.toml"
+
+    @property
+    def threads_file(self) -> Path:
+        return self.home / "threads.sqlite"
 
     @property
     def manifest_file(self) -> Path:

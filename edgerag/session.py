@@ -40,6 +40,7 @@ from edgerag.types import (
     EmbedderIdentity,
     Filter,
     Finding,
+    FoundSource,
     Generator,
     HitsFound,
     IngestDone,
@@ -57,9 +58,12 @@ from edgerag.types import (
     Reranker,
     SearchResult,
     SegmentBlocks,
+    Source,
     Turn,
+    Unfinished,
     WatchEvent,
     Weighing,
+    own_id,
 )
 
 if TYPE_CHECKING:
@@ -75,6 +79,7 @@ if TYPE_CHECKING:
     from edgerag.index.segments import SealSettings
     from edgerag.index.shelf import Shelf
     from edgerag.measure.eval.stages import Subject
+    from edgerag.threads.store import ThreadStore
 
 ReadT = TypeVar("ReadT", bound="Library | Shelf")
 
@@ -112,6 +117,7 @@ class Session:
         self._reranker: Supplier[Reranker] = Supplier(reranker or self._open_reranker)
         self._residency: Supplier[Residency] = Supplier(self._make_residency)
         self._states: Supplier[StateStore] = Supplier(self._make_states)
+        self._threads: Supplier[ThreadStore] = Supplier(self._open_threads)
         self._tunes = False
         self._also = {name: locations.library_folder(name) for name in settings.library.also}
         self._also = {name: folder for name, folder in self._also.items() if folder != self._library_folder}
@@ -127,9 +133,11 @@ class Session:
         *,
         history: Sequence[Turn] = (),
         where: Filter | None = None,
+        unfinished: Unfinished | None = None,
         cancelled: CancelCheck = never,
     ) -> Iterator[AskEvent]:
-        """Answers one question from the documents of ``where``; the events come as the stages end.
+        """Answers one question from the documents of ``where``; the events come as the stages end. With ``unfinished``
+        the answer to it that stopped goes on where it ended.
 
         Raises EdgeragError.
         """
@@ -154,6 +162,7 @@ class Session:
                 history=history,
                 where=where,
                 second_look=self._second_look(),
+                unfinished=unfinished,
                 cancelled=cancelled,
             )
             events = self._with_notes(events, library, where)
@@ -163,6 +172,16 @@ class Session:
                     if isinstance(event, HitsFound):
                         break
             yield from events
+
+    def check_filter(self, where: Filter) -> None:
+        """Raises UsageError when no document could fit it, LibraryMissing."""
+        if self._viewing is None:
+            with self._browsing.use() as library:
+                library.check_filter(where)
+        else:
+            with self._viewing.use() as shelf:
+                shelf.begin()
+                shelf.check_filter(where)
 
     def search(self, query: str, *, limit: int, where: Filter | None = None) -> SearchResult:
         """The best hits for a query among the documents of ``where``. Raises EdgeragError."""
@@ -208,6 +227,60 @@ class Session:
         if self._has_model:
             self._generator.start()
         self._warm_second_look()
+
+    # ------------------------------------------------------------ conversations
+
+    @property
+    def threads(self) -> ThreadStore:
+        """The conversations that are kept. Raises ThreadsError, StorageFull."""
+        return self._threads()
+
+    def source_document(self, source: Source) -> ParsedDocument | None:
+        """The document of a source as the library has it now, found by its path, or by its number if it was moved;
+        None when it is not there. Raises LibraryError."""
+        stored = source.hit.chunk
+        try:
+            with self._library_called(stored.library) as library:
+                document = library.document_by_path(stored.path)
+                if document is not None:
+                    return library.parsed_document(document.id)
+                moved = own_id(stored.document_id)
+                if not any(document.id == moved for document in library.documents()):
+                    return None
+                parsed = library.parsed_document(moved)
+                return parsed if source.quote in parsed.text else None
+        except LibraryMissing:
+            return None
+
+    def find_sources(self, sources: Sequence[Source], hashes: Sequence[str]) -> list[FoundSource]:
+        """Kept sources, each with the hash of its passage, as they stand in the library now. Raises LibraryError."""
+        from edgerag.threads.sources import find_again
+
+        documents: dict[tuple[str, str], ParsedDocument | None] = {}
+        found = []
+        for source, hash_of_passage in zip(sources, hashes, strict=True):
+            key = (source.hit.chunk.library, source.hit.chunk.path)
+            if key not in documents:
+                documents[key] = self.source_document(source)
+            document = documents[key]
+            found.append(find_again(source, hash_of_passage, None if document is None else document.text))
+        return found
+
+    @contextmanager
+    def _library_called(self, name: str) -> Iterator[Library]:
+        """One of those that are asked together, for reading; "" is the one in use."""
+        folder = self._also.get(name)
+        if folder is None:
+            with self._browsing.use() as library:
+                yield library
+            return
+        with self._open_for_reading(name, folder, None) as library:
+            yield library
+
+    def _open_threads(self) -> ThreadStore:
+        from edgerag.threads.store import ThreadStore
+
+        return ThreadStore(self.locations.threads_file)
 
     # ------------------------------------------------------------ the library
 
@@ -549,7 +622,8 @@ class Session:
         self._browsing.close()
         if self._viewing is not None:
             self._viewing.close()
-        for part in (self._embedder.made(), self._reranker.made(), self._generator.made(), self._states.made()):
+        makers = (self._embedder, self._reranker, self._generator, self._states, self._threads)
+        for part in (maker.made() for maker in makers):
             close = getattr(part, "close", None)
             if close is not None:
                 close()

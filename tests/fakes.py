@@ -88,6 +88,9 @@ class ScriptedGenerator:
     def reading_s(self, chat: EncodedChat) -> float | None:
         return len(chat.tokens) * self.token_s if self.token_s else None
 
+    def encode_text(self, text: str) -> tuple[int, ...]:
+        return tuple(hash_word(word) for word in text.split())
+
     def prepare(self, messages: Sequence[Message]) -> None:
         self.prepared.append(tuple(messages))
 

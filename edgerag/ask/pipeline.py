@@ -20,6 +20,7 @@ from edgerag.ask.check import check_answer
 from edgerag.ask.cite import CitationFilter
 from edgerag.ask.count_text import MOST_DOCUMENTS, scan_sources, scan_text, unfollowed_text
 from edgerag.ask.follow_up import Earlier, SelfContained, self_contained
+from edgerag.ask.going_on import current_sources, resume, with_texts
 from edgerag.ask.instant import instant_sentences, instant_text
 from edgerag.ask.joined_words import alone
 from edgerag.ask.plan import VECTOR_WEIGHT, make_plan, read_question
@@ -68,6 +69,7 @@ from edgerag.types import (
     ThoughtDelta,
     TokenCounts,
     Turn,
+    Unfinished,
     WordQuery,
 )
 
@@ -141,9 +143,11 @@ def ask(
     history: Sequence[Turn] = (),
     where: Filter | None = None,
     second_look: SecondLook | None = None,
+    unfinished: Unfinished | None = None,
     cancelled: CancelCheck,
 ) -> Iterator[AskEvent]:
-    """Answers ``question`` from the documents of ``library`` that ``where`` lets through.
+    """Answers ``question`` from the documents of ``library`` that ``where`` lets through. With ``unfinished`` nothing
+    is looked up: that answer goes on where it ended, and the first AnswerDelta says again what there was of it.
 
     The suppliers are called only when needed, and in another thread, so that they may wait for a
     model to load. Without an embedder words alone are searched; without a chat model, or with
@@ -160,6 +164,7 @@ def ask(
         history=history,
         where=where,
         second_look=second_look,
+        unfinished=unfinished,
         cancelled=cancelled,
     )
     try:
@@ -184,6 +189,7 @@ class _Asking:
         history: Sequence[Turn],
         where: Filter | None,
         second_look: SecondLook | None,
+        unfinished: Unfinished | None,
         cancelled: CancelCheck,
     ) -> None:
         self._stopwatch = Stopwatch()
@@ -199,6 +205,7 @@ class _Asking:
         self._history = history
         self._where = where
         self._second_look = second_look
+        self._unfinished = unfinished
         self._cancelled = cancelled
         self._text: list[str] = []
         self._thought: list[str] = []
@@ -217,6 +224,7 @@ class _Asking:
         self._tokens = TokenCounts(prompt=0, answer=0)
         self._prefill: Prefill | None = None
         self._messages: tuple[Message, ...] = ()
+        self._marks: tuple[tuple[int, int], ...] = ()
         self.stop_reason: StopReason = "end"
 
     def answer(self) -> Answer:
@@ -235,6 +243,7 @@ class _Asking:
             sentences=self._sentences,
             thought="".join(self._thought),
             messages=self._messages,
+            marks=self._marks,
             prefill=self._prefill,
             probability=self._probability,
             nearest=self._nearest,
@@ -255,6 +264,9 @@ class _Asking:
             yield UNCONFIRMED
 
     def events(self) -> Iterator[AskEvent]:
+        if self._unfinished is not None:
+            yield from self._go_on(self._unfinished)
+            return
         plan = self._plan()
         yield PlanMade(plan)
         self._check_cancelled()
@@ -286,7 +298,26 @@ class _Asking:
         yield PromptReady(prompt)
         self._check_cancelled()
         yield from self._generate(generator, prompt)
-        self._check(plan)
+        self._check(weighs_meaning=plan.vector_weight >= VECTOR_WEIGHT)
+
+    def _go_on(self, unfinished: Unfinished) -> Iterator[AskEvent]:
+        with self._stopwatch.measure("plan"):
+            _refuse_empty(self._library)
+            ids = {source.hit.chunk.id for source in unfinished.sources}
+            ids |= {part.chunk_id for part in _passages(unfinished.messages)}
+            chunks = {chunk.id: chunk for chunk in self._library.chunks(sorted(ids))}
+            self._sources = current_sources(unfinished, chunks)
+            self._instant = unfinished.instant
+        with self._stopwatch.measure("model_load"):
+            generator = wait(start(self._generator, name="generator-supplier"), self._cancelled)
+        self._model = generator.name
+        with self._stopwatch.measure("prompt"):
+            resumed = resume(
+                unfinished, sources=self._sources, chunks=chunks, generator=generator, settings=self._generation
+            )
+        yield PromptReady(resumed.prompt)
+        yield from self._generate(generator, resumed.prompt, written=resumed.written)
+        self._check(weighs_meaning=True)
 
     # ------------------------------------------------------------ stages
 
@@ -464,24 +495,30 @@ class _Asking:
 
     def _current_history(self) -> tuple[Turn, ...]:
         """The turns whose sources stand in the library as they were read: words of a document that was removed or
-        edited since are not put before the model again."""
+        edited since are not put before the model again. Those of a conversation that was kept get their words back."""
         read = {part.chunk_id: part.key for turn in self._history for part in _passages(turn.messages)}
-        current = {chunk.id: chunk.kv_key for chunk in self._library.chunks(list(read))}
+        chunks = {chunk.id: chunk for chunk in self._library.chunks(list(read))}
+        current = {chunk.id: chunk.kv_key for chunk in chunks.values()}
         turns = []
         for turn in self._history:
             stale = {part for part in _passages(turn.messages) if current.get(part.chunk_id) != part.key}
             own = turn.messages[-2].parts if len(turn.messages) > 1 else ()
             if not stale.intersection(part for part in own if isinstance(part, Passage)):
-                turns.append(dataclasses.replace(turn, messages=()) if stale else turn)
+                messages = () if stale else with_texts(turn.messages, chunks)
+                turns.append(dataclasses.replace(turn, messages=messages))
         return tuple(turns)
 
-    def _generate(self, generator: Generator, prompt: Prompt) -> Iterator[AskEvent]:
+    def _generate(self, generator: Generator, prompt: Prompt, *, written: str = "") -> Iterator[AskEvent]:
+        """What the model writes behind the prompt, which ends with ``written``."""
+        self._marks = prompt.marks
         safe = SafeText()
         thoughts = ThoughtFilter(opening=prompt.opening)
         captions = CaptionStop()
         citations = CitationFilter(prompt.sources, question=self._question.text, marks=dict(prompt.marks))
-        raw = ""
+        raw = written
         looped = False
+        if shown := citations.feed(captions.feed(thoughts.feed(written)[0])):
+            yield self._delta(shown)
         began = self._stopwatch.elapsed()
         first: float | None = None
         steps = generator.generate(
@@ -557,7 +594,7 @@ class _Asking:
         self._cited = frozenset(sentence.source for sentence in self._instant)
         return self._delta(instant_text(self._instant))
 
-    def _check(self, plan: Plan) -> None:
+    def _check(self, *, weighs_meaning: bool) -> None:
         """Looks up what the model wrote. What it did not write stands in a source anyway."""
         if self.stop_reason == "cancelled" or self._fell_back:
             return
@@ -569,7 +606,7 @@ class _Asking:
                 question=self._question.text,
                 instant=[s for s in self._instant if s.source <= len(self._sources)],
             )
-            embedder = self._embedder.made if plan.vector_weight >= VECTOR_WEIGHT else None
+            embedder = self._embedder.made if weighs_meaning else None
             try:
                 self._sentences = check(embed=None if embedder is None else embedder.embed_passages)
             except ModelError as error:

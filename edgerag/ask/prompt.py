@@ -19,7 +19,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from edgerag.ask.captions import BEST_WORDS, QUESTION
-from edgerag.ask.shorten import joined, shortened
+from edgerag.ask.going_on import passage_text
+from edgerag.ask.shorten import shortened
 from edgerag.ask.words import sentence_spans
 from edgerag.config import GenerationSettings
 from edgerag.errors import UsageError
@@ -220,8 +221,7 @@ def passage_of(chunk: StoredChunk, number: int, spans: Sequence[tuple[int, int]]
 
 
 def _text(chunk: StoredChunk, spans: Sequence[tuple[int, int]]) -> str:
-    text = chunk.chunk.text
-    return f"{joined(text, spans) if spans else text}\n\n"
+    return passage_text(chunk, spans)
 
 
 def _key(chunk: StoredChunk, spans: Sequence[tuple[int, int]]) -> str:

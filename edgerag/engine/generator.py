@@ -153,6 +153,10 @@ class LlamaGenerator:
         """The conversation in the model's chat format. Raises ModelDamaged when its template fails on it."""
         return self._chat.encode(messages)
 
+    def encode_text(self, text: str) -> tuple[int, ...]:
+        """``text`` in tokens, none of which has a meaning to the model beyond the text."""
+        return tuple(self._chat.plain_tokens(text))
+
     def reading_s(self, chat: EncodedChat) -> float | None:
         """See :class:`edgerag.types.Generator`. The speed is that of the last prompts, and before the first one that
         was measured when the model was tuned."""

@@ -50,6 +50,27 @@ class Answer:
     exited_early: bool = False  # the words were sure, so that no vectors were searched
     selection: SelectionReport | None = None  # None where there was nothing to choose from
     nearest: tuple[Hit, ...] = ()  # where nothing was found: what is nearest to it, and answers nothing
+    marks: tuple[tuple[int, int], ...] = ()  # as of its Prompt: with the messages, what it takes to go on writing it
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether a model was stopped, or ran out of room, while it wrote what can be continued."""
+        return bool(self.messages) and self.stop_reason in ("cancelled", "length")
+
+    @property
+    def unfinished(self) -> Unfinished:
+        """What it takes to go on writing it."""
+        return Unfinished(messages=self.messages, sources=self.sources, marks=self.marks, instant=self.instant)
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """An answer that stopped before its end: ``messages`` end with what the model has written of it."""
+
+    messages: tuple[Message, ...]
+    sources: tuple[Source, ...]
+    marks: tuple[tuple[int, int], ...]
+    instant: tuple[InstantSentence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

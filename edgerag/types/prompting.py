@@ -14,7 +14,7 @@ class Passage:
 
     header: str  # as it stands in this prompt: its number and title
     home_header: str  # as it would stand if it were the first of the first message
-    text: str
+    text: str  # "": it stands in the library
     key: str  # names its state; "" keeps none
     chunk_id: int = 0
 

@@ -120,6 +120,10 @@ class Generator(Protocol):
         while the speed of this model on this machine is not known."""
         ...
 
+    def encode_text(self, text: str) -> tuple[int, ...]:
+        """Plain text in tokens, as it stands behind other text."""
+        ...
+
     def prepare(self, messages: Sequence[Message]) -> None:
         """Computes the beginning of a conversation ahead of its question, up to the first passage; returns at once
         where an answer is being made."""

@@ -174,6 +174,29 @@ def build_parser() -> argparse.ArgumentParser:
     judging.add_argument("--json", action="store_true", help="print the figures as one JSON document")
     judging.add_argument("--quiet", action="store_true", help="no progress bar")
 
+    threads = _command(commands, "threads", "the conversations of the terminal UI: list, read, find, export, delete")
+    doings = threads.add_subparsers(dest="action", metavar="ACTION", required=True)
+    heads = _command(doings, "list", "the conversations about this library, the last one first")
+    heads.add_argument("--all", action="store_true", help="those about all libraries")
+    heads.add_argument("--json", action="store_true", help="print them as one JSON document")
+    show = _command(doings, "show", "one conversation with its sources")
+    show.add_argument("thread", metavar="NUMBER", type=_row_number, help="from `threads list`")
+    show.add_argument("--json", action="store_true", help="print it as one JSON document")
+    look = _command(doings, "search", "the conversations in which words were asked or answered")
+    look.add_argument("words", metavar="WORDS", help="all of them, in any order; the last may be the beginning of one")
+    look.add_argument("--all", action="store_true", help="in those about all libraries")
+    look.add_argument("--json", action="store_true", help="print them as one JSON document")
+    rename = _command(doings, "rename", "give a conversation another title")
+    rename.add_argument("thread", metavar="NUMBER", type=_row_number, help="from `threads list`")
+    rename.add_argument("title", metavar="TITLE")
+    delete = _command(doings, "delete", "delete conversations for good; asks first")
+    delete.add_argument("threads", metavar="NUMBER", type=_row_number, nargs="+", help="from `threads list`")
+    delete.add_argument("--yes", action="store_true", help="do not ask")
+    export = _command(doings, "export", "write a conversation with its sources as Markdown, HTML or JSON")
+    export.add_argument("thread", metavar="NUMBER", type=_row_number, help="from `threads list`")
+    export.add_argument("--format", choices=("markdown", "html", "json"), help="default: by the name of the file")
+    export.add_argument("--out", default="", metavar="FILE", help="a new file; without it, standard output")
+
     models = _command(commands, "models", "list, provide and check models")
     actions = models.add_subparsers(dest="action", metavar="ACTION", required=True)
     listing = _command(actions, "list", "the models known here")
@@ -315,6 +338,13 @@ def _positive(text: str) -> int:
     number = int(text)
     if not 1 <= number <= _MOST_HITS:
         raise argparse.ArgumentTypeError(f"must be between 1 and {_MOST_HITS}")
+    return number
+
+
+def _row_number(text: str) -> int:
+    number = int(text)
+    if not 1 <= number < 2**63:
+        raise argparse.ArgumentTypeError("is no number of a thread")
     return number
 
 

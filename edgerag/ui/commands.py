@@ -10,17 +10,16 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from typing import Any
 
 from edgerag.config import Settings, load_settings
-from edgerag.dates import after_ns, first_ns
 from edgerag.errors import ModelError, UsageError
 from edgerag.locations import locate, user_path
-from edgerag.session import Session, document_number
+from edgerag.session import Session
 from edgerag.types import AnswerDone, Filter
 from edgerag.ui import output, report
 from edgerag.ui.asking import AnswerPrinter
+from edgerag.ui.filtering import make_filter
 
 # A question longer than this is a mistake (a file piped by accident), and would only be cut.
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -56,6 +55,10 @@ def run(arguments: argparse.Namespace) -> int:
                 return run_bench(session, arguments)
             case "eval":
                 return _eval(session, arguments)
+            case "threads":
+                from edgerag.ui.threads_command import run_threads
+
+                return run_threads(session, arguments)
             case "models":
                 return _models(session, arguments)
             case command:
@@ -273,26 +276,22 @@ def _worst(findings: list[Any]) -> int:
 
 def _filter(arguments: argparse.Namespace) -> Filter | None:
     """What --in, --tag, --lang, --type, --since and --until ask for; None when they are not given."""
-    numbers = {name: document_number(name) for name in arguments.inside}
-    today = datetime.now().astimezone().date()
-    where = Filter(
-        document_ids=tuple(number for number in numbers.values() if number is not None),
-        paths=tuple(str(user_path(name)) for name, number in numbers.items() if number is None),
-        tags=tuple(arguments.tag),
+    return make_filter(
+        inside=arguments.inside,
+        tags=arguments.tag,
         languages=_listed(arguments.lang),
         types=_listed(arguments.types),
-        since_ns=first_ns(arguments.since, today=today) if arguments.since else None,
-        until_ns=after_ns(arguments.until, today=today) if arguments.until else None,
+        since=arguments.since,
+        until=arguments.until,
     )
-    return None if where == Filter() else where
 
 
-def _listed(values: Sequence[str]) -> tuple[str, ...]:
+def _listed(values: Sequence[str]) -> list[str]:
     """What stands between commas; a comma too many is overlooked, an option without a word is not."""
     listed: list[str] = []
     for value in values:
         listed += list(filter(None, map(str.strip, value.split(",")))) or [""]
-    return tuple(listed)
+    return listed
 
 
 def _text_argument(text: str) -> str:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from edgerag.config import LibrarySettings, Settings
 from edgerag.errors import LibraryMissing, UsageError
+from edgerag.threads.sources import find_again
+from edgerag.threads.store import ThreadStore
 from edgerag.types import (
     Answer,
     AnswerDelta,
@@ -25,7 +27,9 @@ from edgerag.types import (
     FileDone,
     FileReport,
     FilesDiscovered,
+    Filter,
     Finding,
+    FoundSource,
     Heading,
     Hit,
     HitsFound,
@@ -35,6 +39,7 @@ from edgerag.types import (
     InstantAnswer,
     InstantSentence,
     LibraryStatus,
+    Message,
     Page,
     ParsedDocument,
     Plan,
@@ -50,6 +55,7 @@ from edgerag.types import (
     ThoughtDelta,
     TokenCounts,
     Turn,
+    Unfinished,
 )
 
 MANUAL = """# Kestrel P-40 diaphragm pump: operating manual
@@ -163,6 +169,8 @@ class ScriptedSession:
         self.blocks: list[SegmentBlocks] = []
         self.failures: dict[str, Exception] = {}
         self.histories: list[tuple[Turn, ...]] = []
+        self.filters: list[Filter | None] = []
+        self.kept = ThreadStore(None)
         self.removed: list[str] = []
         self.warmed = False
         self.reports: list[FileReport] = [
@@ -175,17 +183,27 @@ class ScriptedSession:
         self.before_model: Callable[[], None] = lambda: None
         self.before_answer: Callable[[], None] = lambda: None
         self.before_file: Callable[[int], None] = lambda index: None
-        self.threads: set[str] = set()
+        self.worker_names: set[str] = set()
 
     # ------------------------------------------------------------ asking
 
     def ask(
-        self, question: str, *, history: Sequence[Turn] = (), cancelled: Callable[[], bool] = lambda: False
+        self,
+        question: str,
+        *,
+        history: Sequence[Turn] = (),
+        where: Filter | None = None,
+        unfinished: Unfinished | None = None,
+        cancelled: Callable[[], bool] = lambda: False,
     ) -> Iterator[AskEvent]:
         self._called("ask")
+        self.filters.append(where)
         if not self.library:
             raise LibraryMissing("There is no library 'default' yet.", remedy="Make it with `edgerag ingest FOLDER`.")
         self.histories.append(tuple(history))
+        if unfinished is not None:
+            yield from self._answer(question, unfinished.sources, str(unfinished.messages[-1].parts[0]), cancelled)
+            return
         terms = tuple(question.lower().split())
         yield PlanMade(Plan(question, "latin", terms, 4, 40, 1.0, 1.0, 80))
         sources = self.sources if self.sources is not None else self._sources()
@@ -212,9 +230,16 @@ class ScriptedSession:
             yield ThoughtDelta(self.thought[: len(self.thought) // 2])
             self.before_answer()
             yield ThoughtDelta(self.thought[len(self.thought) // 2 :])
-        said = ""
+        yield from self._answer(question, sources, "", cancelled)
+
+    def _answer(
+        self, question: str, sources: tuple[Source, ...], said: str, cancelled: Callable[[], bool]
+    ) -> Iterator[AskEvent]:
+        """The reply from where it stands."""
         stop_reason = self.stop_reason
-        for index, piece in enumerate(re.findall(r"\s*\S+", self.reply)):
+        if said:
+            yield AnswerDelta(said)
+        for index, piece in enumerate(re.findall(r"\s*\S+", self.reply.removeprefix(said))):
             self.before_delta(index)
             if cancelled():
                 stop_reason = "cancelled"
@@ -249,6 +274,7 @@ class ScriptedSession:
                     for part in self.unsupported
                 ),
                 thought=self.thought,
+                messages=(Message("user", (question,)), Message("assistant", (said,))),
             )
         )
 
@@ -319,12 +345,23 @@ class ScriptedSession:
             for path, parsed in self.library.items()
         ]
 
-    def parsed_document(self, document_id: int) -> ParsedDocument:
-        self._called("parsed_document")
-        for path, number in self.numbers.items():
-            if number == document_id and path in self.library:
-                return self.library[path]
-        raise UsageError(f"There is no document #{document_id} in this library.")
+    def source_document(self, source: Source) -> ParsedDocument | None:
+        self._called("source_document")
+        return self.library.get(source.hit.chunk.path)
+
+    def find_sources(self, sources: Sequence[Source], hashes: Sequence[str]) -> list[FoundSource]:
+        self._called("find_sources")
+        documents = [self.source_document(source) for source in sources]
+        return [
+            find_again(source, known, None if document is None else document.text)
+            for source, known, document in zip(sources, hashes, documents, strict=True)
+        ]
+
+    def check_filter(self, where: Filter) -> None:
+        self._called("check_filter")
+        for name in where.tags:
+            if name != "pump":
+                raise UsageError(f"There is no tag {name!r} in this library.")
 
     def library_status(self) -> LibraryStatus | None:
         self._called("library_status")
@@ -354,6 +391,11 @@ class ScriptedSession:
             raise LibraryMissing("There is no library 'default' yet.", remedy="Press F2 to add documents.")
         return self.blocks
 
+    @property
+    def threads(self) -> ThreadStore:
+        self._called("threads")
+        return self.kept
+
     # ------------------------------------------------------------ models and machine
 
     def diagnose(self) -> list[Finding]:
@@ -382,6 +424,6 @@ class ScriptedSession:
         pass
 
     def _called(self, method: str) -> None:
-        self.threads.add(threading.current_thread().name)
+        self.worker_names.add(threading.current_thread().name)
         if method in self.failures:
             raise self.failures[method]

@@ -10,7 +10,7 @@ from scripted_session import REPLY, ScriptedSession
 
 from edgerag.errors import EmbedderMismatch
 from edgerag.ui.tui.widgets.conversation import Conversation
-from edgerag.ui.tui.widgets.exchange import Exchange
+from edgerag.ui.tui.widgets.exchange import ExchangeView
 from edgerag.ui.tui.widgets.question_box import QuestionBox
 from edgerag.ui.tui.widgets.sources import SourcesPane
 
@@ -31,8 +31,8 @@ class Gate:
             self.opened.wait(60)
 
 
-def exchange(driver: Driver) -> Exchange:
-    return list(driver.ask_screen.query(Exchange))[-1]
+def exchange(driver: Driver) -> ExchangeView:
+    return list(driver.ask_screen.query(ExchangeView))[-1]
 
 
 async def test_the_answer_is_the_deltas_joined_with_its_sources_beside() -> None:
@@ -272,4 +272,4 @@ async def test_the_session_works_in_threads_only() -> None:
         await driver.press("f4")
         await driver.see("AVX2")
     assert session.warmed
-    assert threading.main_thread().name not in session.threads
+    assert threading.main_thread().name not in session.worker_names

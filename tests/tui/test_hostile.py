@@ -13,10 +13,11 @@ from textual import events
 from textual.widgets import Input
 
 from edgerag.errors import UsageError
-from edgerag.types import FileReport
+from edgerag.types import FileReport, FilterText
+from edgerag.ui.inert_markdown import inert_parser
 from edgerag.ui.tui import shown
-from edgerag.ui.tui.widgets.answer_markdown import markdown_parser
-from edgerag.ui.tui.widgets.exchange import Exchange
+from edgerag.ui.tui.widgets.conversation import Conversation
+from edgerag.ui.tui.widgets.exchange import ExchangeView
 from edgerag.ui.tui.widgets.question_box import QuestionBox
 
 MARKUP = "[bold]B[/bold] [@click=app.quit]Q[/] [link=http://x.example]L[/link] [/nope] [$primary]v"
@@ -71,6 +72,44 @@ async def test_hostile_text_is_shown_as_it_is_written_on_every_screen(size: tupl
         await driver.press("enter")
         await driver.see("failed", "[bold]B[/bold]")
         assert_safe(driver)
+        assert driver.app.is_running
+
+
+@pytest.mark.parametrize("size", [(150, 40), (60, 20)])
+async def test_hostile_text_in_threads_passages_and_filters_is_text(size: tuple[int, int], tmp_path: Path) -> None:
+    session = hostile_session()
+    exchange = session.kept.ask(HOSTILE, library="default", where=FilterText(tags=HOSTILE, inside=MARKUP))
+    session.kept.fail(exchange.id, text=HOSTILE, problem=HOSTILE)
+    session.kept.rename(exchange.thread_id, HOSTILE)
+    session.kept.keep_draft(exchange.thread_id, "a draft", FilterText(tags=HOSTILE), library="default")
+    async with running(session, size=size) as driver:
+        await driver.press("ctrl+t")
+        await driver.see("[bold]B[/bold]")
+        assert_safe(driver)
+        await driver.press("slash", *"click")
+        await driver.see("found")
+        assert_safe(driver)
+        await driver.press("enter", "enter")
+        await driver.until(lambda: driver.ask_screen.query(ExchangeView) and not driver.ask_screen.busy)
+        await driver.see("Only tag [bold]B")
+        assert_safe(driver)
+        await driver.press("ctrl+l")
+        await driver.see("Ask only of")
+        assert_safe(driver)
+        await driver.press("ctrl+d")
+        await driver.ask("What?")
+        driver.ask_screen.query_one(Conversation).focus()
+        await driver.press("1")
+        await driver.see("Enter or a click")
+        assert_safe(driver)
+        for key, words in (("r", "Title of this"), ("d", "for good?"), ("x", "Write this")):
+            await driver.press("escape", "ctrl+t")
+            if not driver.ask_screen._threads.is_in_list:
+                await driver.press("ctrl+t")
+            await driver.press(key)
+            await driver.see(words)
+            assert_safe(driver)
+            await driver.press("escape")
         assert driver.app.is_running
 
 
@@ -129,7 +168,7 @@ async def test_codes_split_over_two_pieces_leave_no_trace() -> None:
     async with running(session) as driver:
         await driver.ask("What?")
         assert_safe(driver)
-        assert not DANGEROUS & set(list(driver.ask_screen.query(Exchange))[-1].text)
+        assert not DANGEROUS & set(list(driver.ask_screen.query(ExchangeView))[-1].text)
 
 
 async def test_pasted_text_is_cleaned() -> None:
@@ -171,7 +210,7 @@ _PIECES = [
 
 @given(st.lists(st.sampled_from(_PIECES), max_size=40).map("".join))
 def test_the_parser_makes_nothing_that_acts(markdown: str) -> None:
-    kinds = {child.type for token in markdown_parser().parse(markdown) for child in token.children or [token]}
+    kinds = {child.type for token in inert_parser().parse(markdown) for child in token.children or [token]}
     assert not kinds & {"link_open", "image", "html_inline", "html_block"}
 
 

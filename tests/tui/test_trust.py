@@ -13,7 +13,7 @@ from edgerag.config import GenerationSettings, LibrarySettings, Settings
 from edgerag.types import InstantSentence
 from edgerag.ui.tui.screens.viewer import ViewerScreen
 from edgerag.ui.tui.widgets.evidence import Evidence
-from edgerag.ui.tui.widgets.exchange import Exchange
+from edgerag.ui.tui.widgets.exchange import ExchangeView
 from edgerag.ui.tui.widgets.thought import Thought
 
 QUESTION = "How often is the diaphragm replaced?"
@@ -34,8 +34,8 @@ def held() -> tuple[threading.Event, threading.Event, Callable[[], None]]:
     return reached, opened, hold
 
 
-def exchange(driver: Driver) -> Exchange:
-    return list(driver.ask_screen.query(Exchange))[-1]
+def exchange(driver: Driver) -> ExchangeView:
+    return list(driver.ask_screen.query(ExchangeView))[-1]
 
 
 @pytest.mark.parametrize("size", [(120, 36), (80, 24), (60, 20)])

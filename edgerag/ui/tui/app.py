@@ -128,6 +128,8 @@ class EdgeragApp(App[None]):
         yield SystemCommand("Library", "The documents, and removing them", self.action_library)
         yield SystemCommand("Check", "Machine, engine, models, library", self.action_doctor)
         yield SystemCommand("Index", "The blocks of the index and their heat", self.action_blocks)
+        if isinstance(screen, AskScreen):
+            yield from screen.commands()
 
     # ------------------------------------------------------------ facts
 

@@ -31,9 +31,10 @@ def locate(document: ParsedDocument, source: Source) -> Passage | None:
     """The passage of ``source``; None when its words are no longer in the document."""
     chunk, quote = source.hit.chunk.chunk, source.quote
     text = document.text
-    if text[chunk.start : chunk.end] == chunk.text and text.startswith(quote, source.quote_start):
+    # Of a kept source only the quote is known where the passage has changed.
+    if chunk.text in ("", text[chunk.start : chunk.end]) and text.startswith(quote, source.quote_start):
         return Passage(chunk.start, chunk.end, source.quote_start, source.quote_start + len(quote), moved=False)
-    at = text.find(chunk.text)
+    at = text.find(chunk.text) if chunk.text else -1
     if at >= 0:
         quote_start = at + source.quote_start - chunk.start
         return Passage(at, at + len(chunk.text), quote_start, quote_start + len(quote), moved=True)

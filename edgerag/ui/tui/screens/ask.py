@@ -2,69 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, ClassVar
+import asyncio
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
-from textual.app import ComposeResult
+from textual.app import ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
-from textual.containers import Container
+from textual.containers import Container, Vertical
 from textual.widgets import Footer
 
-from edgerag.types import (
-    AnswerDelta,
-    AnswerDone,
-    AskEvent,
-    HitsFound,
-    InstantAnswer,
-    PlanMade,
-    PromptReady,
-    ThoughtDelta,
-    Turn,
-)
+from edgerag.errors import EdgeragError
+from edgerag.types import AnswerDone, AskEvent, Exchange, Filter, FilterText, NotKept, Unfinished
+from edgerag.ui.filtering import read_filter
+from edgerag.ui.plain import plain
+from edgerag.ui.tui import answering
 from edgerag.ui.tui.facts import Facts
 from edgerag.ui.tui.ingest_view import IngestView
 from edgerag.ui.tui.problem import Problem
-from edgerag.ui.tui.screens.base import SessionScreen
-from edgerag.ui.tui.screens.viewer import ViewerScreen
+from edgerag.ui.tui.screens.threaded import ThreadedScreen
 from edgerag.ui.tui.widgets.conversation import Conversation
-from edgerag.ui.tui.widgets.exchange import Exchange
+from edgerag.ui.tui.widgets.exchange import ExchangeView
 from edgerag.ui.tui.widgets.ingest_bar import IngestBar
 from edgerag.ui.tui.widgets.question_box import QuestionBox
-from edgerag.ui.tui.widgets.sources import SourcesPane
 from edgerag.ui.tui.widgets.status_line import StatusLine
 from edgerag.ui.tui.work import Run, RunEnded, RunEvent, RunFailed, consume
 
+if TYPE_CHECKING:
+    pass
+
 _SIDE_BY_SIDE_FROM = 100  # columns; below, the sources lie under the conversation
+_EARLIER_QUESTIONS = 200
 
 
-class AskScreen(SessionScreen[None]):
-    """Question box, conversation, sources, status. One answer at a time: a question sent while one
+class AskScreen(ThreadedScreen):
+    """Threads, conversation, sources, question box, status. One answer at a time: a question sent while one
     is being answered stays in the box, with a hint."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop", "Stop", show=True, tooltip="Stop; back to the question"),
         Binding("tab", "to_sources", "Sources", show=True, tooltip="To sources, answers"),
+        Binding(
+            "ctrl+t",
+            "threads",
+            "Threads",
+            show=True,
+            priority=True,
+            tooltip="The list of conversations, and away with it",
+        ),
+        Binding("ctrl+l", "filter", "Filter", show=True, priority=True, tooltip="Ask only of some documents"),
+        Binding("ctrl+n", "new", "New", show=False, priority=True, tooltip="New conversation"),
+        Binding("ctrl+r", "regenerate", "Ask again", show=False, tooltip="Ask the question again"),
+        Binding("ctrl+g", "go_on", "Go on", show=False, tooltip="Go on with an answer that stopped"),
         Binding("ctrl+o", "open_first", "Open the first cited source", show=False),
-        Binding("ctrl+n", "new", "New conversation", show=False),
     ]
     AUTO_FOCUS = "QuestionBox"
 
     def __init__(self) -> None:
         super().__init__()
         self._run: Run | None = None
-        self._answering: Exchange | None = None
-        self._conversation = Conversation(id="conversation")
-        self._sources = SourcesPane(id="sources")
-        self._question = QuestionBox(id="question")
+        self._starting = False  # a question is being kept, its answer not yet begun
+        self._answering: ExchangeView | None = None
         self._ingest_bar = IngestBar()
         self._status = StatusLine()
 
     def compose(self) -> ComposeResult:
         with Container(id="body"):
-            yield self._conversation
+            yield self._threads
+            with Vertical(id="talk"):
+                yield self._conversation
+                yield self._peek
             yield self._sources
         yield self._ingest_bar
+        yield self._filter_line
         yield self._question
         yield self._status
         yield Footer(show_command_palette=False, compact=True)
@@ -73,80 +83,148 @@ class AskScreen(SessionScreen[None]):
         self.edgerag.facts_changed.subscribe(self, self._show_facts)
         self.edgerag.ingest_changed.subscribe(self, self._show_ingest)
         self._show_facts(self.edgerag.facts)
-        self._show_sources(())
+        self._show_sources()
+        self._show_title()
+        self.start(self._begin())
+
+    async def _begin(self) -> None:
+        store = await self._desk.store()
+        earlier = await asyncio.to_thread(store.questions, library=self._desk.library, limit=_EARLIER_QUESTIONS)
+        self._question.set_earlier(earlier)
+        await self._take_draft()
+        await self._list_threads()
+
+    def on_unmount(self) -> None:
+        store = self._desk.opened_store
+        if store is not None:
+            try:
+                self._draft_keeper()(store)
+            except EdgeragError as error:
+                self.log.error(type(error).__name__)  # the screen is gone; no word of what was typed goes to a log
 
     def on_resize(self, event: events.Resize) -> None:
         stacked = event.size.width < _SIDE_BY_SIDE_FROM
         self.set_class(stacked, "-stacked")
         self.set_class(event.size.height < 30, "-short")
         self._sources.set_stacked(stacked)
+        self._place_threads()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's signature
         match action:
             case "stop":
-                return self._run is not None or self.focused is not self._question
+                return self.busy or self.focused is not self._question or self._editing is not None
             case "to_sources":
-                return bool(self._sources.sources)
+                return bool(self._sources.sources or self._conversation.exchanges)
             case _:
                 return True
+
+    def commands(self) -> Iterable[SystemCommand]:
+        """What can be done here, for the palette."""
+        yield SystemCommand("New conversation", "The question after this begins a thread", self.action_new)
+        yield SystemCommand("Threads", "The list of conversations, and away with it", self.action_threads)
+        yield SystemCommand("Filter", "Ask only of some documents", self.action_filter)
+        yield SystemCommand("Stop", "Stop the answer that is being written", self.action_stop)
+        yield SystemCommand("Ask again", "Another answer to the question", self.action_regenerate)
+        yield SystemCommand("Edit and ask again", "Change the question", self.action_edit)
+        yield SystemCommand("Go on", "Go on with an answer that stopped", self.action_go_on)
+        yield SystemCommand("Copy answer", "As Markdown", self._conversation.action_copy)
+        yield SystemCommand(
+            "Copy with sources", "The answer and its sources", self._conversation.action_copy_with_sources
+        )
+        yield SystemCommand("Open source", "The first one that is cited, in its document", self.action_open_first)
+        yield SystemCommand("Version before", "Of this question", lambda: self._conversation.action_version(-1))
+        yield SystemCommand("Version after", "Of this question", lambda: self._conversation.action_version(1))
+        yield SystemCommand("Rename conversation", "The one that is open", lambda: self._do_to_open("rename"))
+        yield SystemCommand(
+            "Delete conversation", "The one that is open; asks first", lambda: self._do_to_open("delete")
+        )
+        yield SystemCommand("Export conversation", "Markdown, HTML or JSON", lambda: self._do_to_open("export"))
 
     # ------------------------------------------------------------ one question
 
     @property
     def busy(self) -> bool:
         """An answer is on its way."""
-        return self._run is not None
+        return self._run is not None or self._starting
 
-    async def on_question_box_sent(self, message: QuestionBox.Sent) -> None:
-        if self._run is not None:
-            self.notify("An answer is being written. Esc stops it; your question stays here.", markup=False)
-        elif not message.text:
+    def on_question_box_sent(self, message: QuestionBox.Sent) -> None:
+        if self._refuse_while_busy("Esc stops it; your question stays here."):
+            return
+        if not message.text:
             self.notify("Type a question first.", markup=False)
-        else:
-            await self._ask(message.text)
+            return
+        edited = self._editing
+        parent_id = self._desk.leaf_id if edited is None else edited.kept.parent_id
+        self._ask(message.text, parent_id=parent_id, where=self._filter, in_place_of=edited, typed=True)
 
-    async def _ask(self, question: str) -> None:
-        history = self._conversation.history()
-        self._question.accept()
+    def _ask(
+        self,
+        question: str,
+        *,
+        parent_id: int | None,
+        where: FilterText,
+        in_place_of: ExchangeView | None = None,
+        typed: bool = False,
+    ) -> None:
+        """Begins an answer. ``typed``: the question is the one in the box."""
+        self._starting = True
+        self.start(self._begin_answer(question, parent_id, where, in_place_of, typed), failed=self._not_begun)
+
+    async def _begin_answer(
+        self, question: str, parent_id: int | None, where: FilterText, in_place_of: ExchangeView | None, typed: bool
+    ) -> None:
+        chosen = read_filter(where)
+        kept = await self._desk.ask(question, parent_id=parent_id, where=where)
+        if typed:
+            self._question.accept(question)
+            self._leave_edit()
+            self._draft_typed()
+        if in_place_of is not None:
+            await self._conversation.drop_from(in_place_of)
+        self._peek.hide()
+        exchange = await self._conversation.begin(kept)
+        exchange.show_phase("Searching …")
+        self._show_title()
+        self._answer(exchange, chosen)
+
+    def _not_begun(self, problem: Problem) -> None:
+        self._starting = False
+        self.edgerag.show_problem(problem)
+
+    def _answer(self, exchange: ExchangeView, where: Filter | None, unfinished: Unfinished | None = None) -> None:
         run = self._run = Run()
-        self._answering = await self._conversation.begin(question)
-        self._answering.show_phase("Searching …")
+        self._answering, self._starting = exchange, False
         self.edgerag.track(run)
-        self.run_worker(lambda: consume(self, run, lambda: self._events(question, history, run)), thread=True)
+        kept = exchange.kept
+        self.run_worker(lambda: consume(self, run, lambda: self._events(kept, where, unfinished, run)), thread=True)
         self.refresh_bindings()
+        self.start(self._list_threads())
 
-    def _events(self, question: str, history: tuple[Turn, ...], run: Run) -> Iterator[AskEvent]:
+    def _events(
+        self, kept: Exchange, where: Filter | None, unfinished: Unfinished | None, run: Run
+    ) -> Iterator[AskEvent | NotKept]:
         """In the worker's thread."""
-        return self.session.ask(question, history=history, cancelled=run.stopped)
+        from edgerag.threads import keeping
+
+        store = self._desk.opened_store
+        assert store is not None, "the question is kept in it"
+        history = store.history(kept.parent_id)
+        events = self.session.ask(
+            kept.question, history=history, where=where, unfinished=unfinished, cancelled=run.stopped
+        )
+        return keeping.kept(events, store, kept.id)
 
     async def on_run_event(self, message: RunEvent) -> None:
         exchange = self._answering
         if message.run is not self._run or exchange is None:
             return
-        event: Any = message.event
-        match event:
-            case PlanMade():
-                exchange.show_phase("Counting …" if event.plan.kind == "aggregate" else "Searching …")
-            case HitsFound():
-                exchange.show_phase(f"Found {len(event.hits)} passages …")
-            case InstantAnswer():
-                exchange.show_evidence(event.sentences)
-                exchange.show_sources(event.sources)
-                exchange.show_phase("Loading the model …" if self.edgerag.facts.answers == "model" else "")
-                self._show_sources_of(exchange)
-            case PromptReady():
-                exchange.show_sources(event.prompt.sources)
-                count = len(event.prompt.sources)
-                exchange.show_phase(f"Reading {count} {'source' if count == 1 else 'sources'} … (Esc stops)")
-                self._show_sources_of(exchange)
-            case ThoughtDelta():
-                exchange.add_thought(event.text)
-            case AnswerDelta():
-                exchange.add_text(event.text)
-            case AnswerDone():
-                await exchange.finish(event.answer)
-                self._show_sources_of(exchange)
-                self.edgerag.answered(event.answer)
+        if isinstance(message.event, NotKept):
+            self.notify(plain(message.event.reason), title="Not kept", severity="warning", markup=False)
+            return
+        if await answering.show(exchange, message.event, loads_model=self.edgerag.facts.answers == "model"):
+            self._show_sources_of(exchange)
+        if isinstance(message.event, AnswerDone):
+            self.edgerag.answered(message.event.answer)
 
     async def on_run_failed(self, message: RunFailed) -> None:
         if message.run is self._run and self._answering is not None:
@@ -160,6 +238,67 @@ class AskScreen(SessionScreen[None]):
         if exchange is not None and exchange.answer is None and not exchange.has_class("-failed"):
             await exchange.fail(Problem("The answer ended without a result.", ""))
         self.refresh_bindings()
+        self.start(self._list_threads())
+
+    # ------------------------------------------------------------ again, otherwise, further
+
+    def on_conversation_wanted(self, message: Conversation.Wanted) -> None:
+        {"edit": self.action_edit, "regenerate": self.action_regenerate, "go_on": self.action_go_on}[message.what]()
+
+    def _at_hand(self) -> ExchangeView | None:
+        """The current exchange, where something can be done about it."""
+        exchange = self._conversation.current
+        if exchange is None:
+            self.notify("There is no answer yet.", markup=False)
+            return None
+        return None if self._refuse_while_busy() else exchange
+
+    def action_regenerate(self) -> None:
+        """Asks the current question again; the answer of before stays as a version."""
+        if (exchange := self._at_hand()) is not None:
+            kept = exchange.kept
+            self._ask(kept.question, parent_id=kept.parent_id, where=kept.where, in_place_of=exchange)
+
+    def action_edit(self) -> None:
+        """Puts the current question into the box; sent, it becomes another version of it."""
+        if (exchange := self._at_hand()) is not None:
+            self._begin_edit(exchange)
+            self._question.put(exchange.question)
+            self._set_filter(exchange.kept.where)
+            self._question.focus()
+            self._show_title()
+            self.refresh_bindings()
+
+    def action_go_on(self) -> None:
+        """The current answer, which stopped, goes on where it ended."""
+        exchange = self._at_hand()
+        if exchange is not None and exchange.stopped_before_words:
+            self.action_regenerate()
+        elif exchange is not None and not exchange.can_go_on:
+            self.notify("This answer is at its end. Ctrl+R asks again.", markup=False)
+        elif exchange is not None:
+            self._starting = True
+            self.start(self._go_on(exchange), failed=self._not_begun)
+
+    async def _go_on(self, exchange: ExchangeView) -> None:
+        store = await self._desk.store()
+        answer = await asyncio.to_thread(store.unfinished, exchange.kept.id)
+        await asyncio.to_thread(store.resume, exchange.kept.id)
+        exchange.go_on()
+        if exchange is self._conversation.exchanges[-1]:
+            self._conversation.follow()
+        self._answer(exchange, None, answer.unfinished)
+
+    def on_conversation_version_wanted(self, message: Conversation.VersionWanted) -> None:
+        if (exchange := self._at_hand()) is not None:
+            self.start(self._show_version(exchange.kept.id, message.step))
+
+    async def _show_version(self, exchange_id: int, step: int) -> None:
+        store = await self._desk.store()
+        version = await asyncio.to_thread(store.version_of, exchange_id, step=step)
+        if version != exchange_id and self._desk.thread_id is not None:
+            await asyncio.to_thread(store.choose, version)
+            await self._open_thread(self._desk.thread_id, at=version)
 
     # ------------------------------------------------------------ keys
 
@@ -169,62 +308,27 @@ class AskScreen(SessionScreen[None]):
             self._run.stop()
             if self._answering is not None:
                 self._answering.show_phase("Stopping …")
+        elif self._peek.number is not None:
+            self._peek.hide()
+        elif self._editing is not None and self.focused is self._question:
+            self._leave_edit()
+            self._question.put(self._aside[0])
+            self._set_filter(self._aside[1])
         else:
             self._question.focus()
 
     def action_to_sources(self) -> None:
         """To the sources, on to the answers, back to the question."""
         ring = [self._question, self._sources, self._conversation]
+        ring = [widget for widget in ring if widget.display]
         here = next((place for place, widget in enumerate(ring) if widget is self.focused), 0)
         ring[(here + 1) % len(ring)].focus(scroll_visible=False)
-
-    async def action_new(self) -> None:
-        if self._run is not None:
-            self.notify("An answer is being written. Esc stops it.", markup=False)
-            return
-        await self._conversation.clear()
-        self._show_sources(())
-        self._question.focus()
-
-    def action_open_first(self) -> None:
-        if self._sources.sources:
-            cited = [source for source in self._sources.sources if source.cited]
-            self._open((cited or list(self._sources.sources))[0].number)
 
     def on_question_box_log_scrolled(self, message: QuestionBox.LogScrolled) -> None:
         if message.direction < 0:
             self._conversation.scroll_page_up(animate=False)
         else:
             self._conversation.scroll_page_down(animate=False)
-
-    # ------------------------------------------------------------ sources
-
-    def on_conversation_current_changed(self, message: Conversation.CurrentChanged) -> None:
-        self._show_sources_of(message.exchange)
-
-    def on_sources_pane_opened(self, message: SourcesPane.Opened) -> None:
-        self._open(message.source.number)
-
-    def on_exchange_source_wanted(self, message: Exchange.SourceWanted) -> None:
-        self._conversation.make_current(message.exchange)
-        self._show_sources_of(message.exchange)
-        self._open(message.number)
-
-    def _show_sources_of(self, exchange: Exchange) -> None:
-        if exchange is self._conversation.current:
-            self._show_sources(exchange.sources)
-
-    def _show_sources(self, sources: tuple[Any, ...]) -> None:
-        self._sources.show(sources)
-        self._sources.display = bool(sources)
-        self.refresh_bindings()
-
-    def _open(self, number: int) -> None:
-        sources = self._sources.sources
-        if any(source.number == number for source in sources):
-            self.edgerag.open_screen(ViewerScreen(sources, number))
-        else:
-            self.notify(f"This answer has no source {number}.", severity="warning", markup=False)
 
     # ------------------------------------------------------------ the world around
 

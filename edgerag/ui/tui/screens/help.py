@@ -22,6 +22,8 @@ from edgerag.ui.tui.widgets.conversation import Conversation
 from edgerag.ui.tui.widgets.path_box import PathBox
 from edgerag.ui.tui.widgets.question_box import QuestionBox
 from edgerag.ui.tui.widgets.sources import SourcesPane
+from edgerag.ui.tui.widgets.thread_list import ThreadList
+from edgerag.ui.tui.widgets.threads_pane import ThreadsPane
 
 _KEY_COLUMN = 14
 
@@ -45,6 +47,7 @@ def _content(app_bindings: Iterable[BindingType]) -> Content:
         ("Question", QuestionBox.BINDINGS),
         ("Answers", [*AskScreen.BINDINGS, *Conversation.BINDINGS]),
         ("Sources", SourcesPane.BINDINGS),
+        ("Threads", [*ThreadsPane.BINDINGS, *ThreadList.BINDINGS]),
         ("Passage", ViewerScreen.BINDINGS),
         ("Add documents", [*PathBox.BINDINGS, *IngestDialog.BINDINGS]),
         ("Library", LibraryScreen.BINDINGS),
@@ -70,4 +73,5 @@ def _lines(bindings: Iterable[BindingType]) -> list[Content]:
 
 def _key_name(key: str) -> str:
     names = {"question_mark": "?", "escape": "Esc", "pageup": "PgUp", "pagedown": "PgDn", "delete": "Del"}
+    names |= {"left_square_bracket": "[", "right_square_bracket": "]", "slash": "/"}
     return names.get(key) or "+".join(part.capitalize() if len(part) > 1 else part for part in key.split("+"))

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Footer, Static
 
-from edgerag.types import Source
+from edgerag.types import ParsedDocument, Source
 from edgerag.ui.place import full_place, headings_below, in_library, short_path
 from edgerag.ui.tui import shown
 from edgerag.ui.tui.passage import locate
@@ -72,9 +72,15 @@ class ViewerScreen(SessionScreen[None]):
         self.start(self._show(source), failed=self._fail)
 
     async def _show(self, source: Source) -> None:
-        document = await asyncio.to_thread(self.session.parsed_document, source.hit.chunk.document_id)
+        document = await asyncio.to_thread(self.session.source_document, source)
         if source is not self.source:
             return  # the user has gone on meanwhile
+        if document is None:
+            self._text.show(_quote_alone(source), None)
+            self._say(
+                Content.styled("The document is no longer in the library; these are the words it had.", "$text-warning")
+            )
+            return
         passage = locate(document, source)
         if passage is None:
             self._say(Content.styled("The document has changed; these words are no longer in it.", "$text-warning"))
@@ -90,6 +96,12 @@ class ViewerScreen(SessionScreen[None]):
     def _say(self, content: Content) -> None:
         self._notice.update(content)
         self._notice.display = bool(content.plain)
+
+
+def _quote_alone(source: Source) -> ParsedDocument:
+    stored = source.hit.chunk
+    text = stored.chunk.text or source.quote
+    return ParsedDocument(text=text, title=stored.title, media_type="text/plain", first_line=stored.chunk.line_first)
 
 
 def _title(source: Source, count: int) -> Content:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from markdown_it import MarkdownIt
+from rich.style import Style as RichStyle
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.message import Message
@@ -20,23 +20,18 @@ from textual.timer import Timer
 from textual.widgets import Markdown
 from textual.widgets import _markdown as blocks  # the block classes are public in use, not in name
 
+from edgerag.ui.inert_markdown import inert_parser
 from edgerag.ui.plain import plain
 
 # Repaints while an answer streams. Faster than the eye follows text, slow enough that painting takes
 # little of the processor from the model that shares it.
 _PAINTS_PER_SECOND = 20
 _MARK = re.compile(r"\[([0-9]{1,3})\]")
+_CITING = re.compile(r"cite\(([0-9]{1,3})\)")
 _CLOSING = re.compile(r"[^\w\s]*")  # a full stop, a closing quotation mark, the bracket of a mark
 # Behind a sentence that stands in no source, where others have the number of theirs.
 DOUBT_SIGN = Content.styled("[?]", "bold $text-warning")
 _DOUBT_STYLE = "italic $text-warning"
-
-
-def markdown_parser() -> MarkdownIt:
-    """CommonMark with tables and strikethrough, without anything that could act or hide text."""
-    parser = MarkdownIt("commonmark", {"html": False, "linkify": False, "maxNesting": 10})
-    parser.enable(["table", "strikethrough"])
-    return parser.disable(["link", "image", "autolink", "entity", "reference", "html_block", "html_inline"])
 
 
 def with_marks(content: Content) -> Content:
@@ -45,6 +40,12 @@ def with_marks(content: Content) -> Content:
         action = Style.from_meta({"@click": f"cite({int(match[1])})"})
         content = content.stylize("$text-accent", *match.span()).stylize(action, *match.span())
     return content
+
+
+def mark_under(style: RichStyle) -> int | None:
+    """The number of the source mark that is painted in this style; None where it is no mark."""
+    match = _CITING.fullmatch(str(style.meta.get("@click", "")))
+    return int(match[1]) if match else None
 
 
 def with_doubts(content: Content, doubted: Sequence[str]) -> Content:
@@ -99,7 +100,12 @@ class _TableContent(blocks.MarkdownTableContent):
         doubted = {_letters(sentence) for sentence in sentences}
         for number, row in enumerate(self.rows, 1):
             if _letters("".join(cell.plain for cell in row)) in doubted:
-                for cell, content in zip(self.query(f".row{number}").results(_Cell), row, strict=True):
+                cells = list(self.query(f".row{number}").results(_Cell))
+                if len(cells) < len(row):  # they are being put on the screen
+                    if self.is_attached:
+                        self.call_after_refresh(self.doubt, sentences)
+                    return
+                for cell, content in zip(cells, row, strict=True):
                     words = with_marks(content).stylize(_DOUBT_STYLE)
                     cell.update(Content.assemble(words, " ", DOUBT_SIGN) if content is row[-1] else words)
 
@@ -145,9 +151,14 @@ class AnswerMarkdown(Markdown):
             return self.markdown
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(parser_factory=markdown_parser, open_links=False, **options)
+        super().__init__(parser_factory=inert_parser, open_links=False, **options)
         self._waiting: list[str] = []
         self._painter: Timer | None = None
+        self._restarts = False
+
+    def restart(self) -> None:
+        """The next piece stands in place of all there is."""
+        self._restarts = True
 
     def add(self, piece: str) -> None:
         """Takes the next piece; it is on the screen within one repaint."""
@@ -167,6 +178,8 @@ class AnswerMarkdown(Markdown):
 
     def doubt(self, sentences: Sequence[str]) -> None:
         """Puts a sign behind these sentences of the finished answer."""
+        if not sentences:
+            return
         for block in self.query(blocks.MarkdownBlock):
             if block._content.plain:
                 block.set_content(with_doubts(block._content, sentences))
@@ -177,4 +190,8 @@ class AnswerMarkdown(Markdown):
         if self._waiting:
             text = "".join(self._waiting)
             self._waiting.clear()
-            await self.append(text)
+            if self._restarts:
+                self._restarts = False
+                await self.update(text)
+            else:
+                await self.append(text)

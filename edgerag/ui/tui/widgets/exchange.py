@@ -2,54 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from edgerag.types import Answer, InstantSentence, Source, Turn
-from edgerag.ui.place import member_name, place
+from edgerag.types import Answer, Exchange, FoundSource, InstantSentence, Source, SourceState
+from edgerag.ui import output
+from edgerag.ui.export.said import filter_words
+from edgerag.ui.plain import plain
 from edgerag.ui.tui import shown
-from edgerag.ui.tui.facts import timing_figure
 from edgerag.ui.tui.problem import Problem
-from edgerag.ui.tui.widgets.answer_markdown import DOUBT_SIGN, AnswerMarkdown
+from edgerag.ui.tui.widgets.answer_markdown import AnswerMarkdown, mark_under
 from edgerag.ui.tui.widgets.evidence import Evidence
+from edgerag.ui.tui.widgets.exchange_foot import foot_content, unsupported
 from edgerag.ui.tui.widgets.thought import Thought
 
-_DOUBTS_SHOWN = 3
-_DOUBT_WIDTH = 60
+_INTERRUPTED = "It was interrupted before its end."
+_AGAIN = "Ctrl+R asks again."
 
 
-class Exchange(Vertical):
+class ExchangeView(Vertical):
     """Grows from a question through a streaming answer to a finished one (or a problem)."""
 
     class Chosen(Message):
         """The user clicked this exchange: its sources are wanted."""
 
-        def __init__(self, exchange: Exchange) -> None:
+        def __init__(self, exchange: ExchangeView) -> None:
             super().__init__()
             self.exchange = exchange
 
     class SourceWanted(Message):
         """The user clicked a source mark in the answer."""
 
-        def __init__(self, exchange: Exchange, number: int) -> None:
+        def __init__(self, exchange: ExchangeView, number: int) -> None:
             super().__init__()
             self.exchange = exchange
             self.number = number
 
-    def __init__(self, question: str) -> None:
+    class MarkPointed(Message):
+        """The mouse is over a source mark, or (None) no longer."""
+
+        def __init__(self, exchange: ExchangeView, number: int | None, row: int) -> None:
+            super().__init__()
+            self.exchange = exchange
+            self.number = number
+            self.row = row  # of the screen
+
+    def __init__(self, kept: Exchange) -> None:
         super().__init__()
-        self.question = question
+        self.kept = kept
+        self.question = kept.question
         self.sources: tuple[Source, ...] = ()
+        self.source_states: Mapping[int, SourceState] = {}
         self.answer: Answer | None = None
-        self._question = Static(shown.text(question), classes="question")
+        self._checked = True  # its sources are those of the library as it is
+        self._question = Static(_question(kept), classes="question")
         self._evidence = Evidence(classes="evidence")
         self._phase = Static(classes="phase")
         self._thought = Thought(classes="thought")
         self._markdown = AnswerMarkdown(classes="answer")
         self._foot = Static(classes="closing")
+        self._pointed: int | None = None
 
     def compose(self) -> ComposeResult:
         yield self._question
@@ -60,19 +78,19 @@ class Exchange(Vertical):
         yield self._foot
 
     def on_mount(self) -> None:
-        self._evidence.display = False
-        self._thought.display = False
-        self._markdown.display = False
-        self._foot.display = False
+        for part in (self._evidence, self._phase, self._thought, self._markdown, self._foot):
+            part.display = False
 
     # ------------------------------------------------------------ as the answer comes
 
     def show_phase(self, text: str) -> None:
         """What is being done until the first word comes."""
         self._phase.update(Content(text))
+        self._phase.display = bool(text)
 
     def show_sources(self, sources: tuple[Source, ...]) -> None:
         self.sources = sources
+        self.source_states = {}
 
     def show_evidence(self, sentences: tuple[InstantSentence, ...]) -> None:
         """What the documents say by themselves, until the model has something to say and beside it."""
@@ -90,17 +108,25 @@ class Exchange(Vertical):
         self._markdown.display = True
         self._markdown.add(piece)
 
+    def go_on(self) -> None:
+        """The answer that ended is written on; its first piece says again what there is of it."""
+        self.remove_class("-failed")
+        self._foot.display = False
+        self._markdown.restart()
+        self.show_phase("Going on …")
+
     async def finish(self, answer: Answer) -> None:
         self.answer = answer
         self.sources = answer.sources
+        self.source_states = {}
         if answer.stop_reason in ("instant", "no_model", "counted"):
             self._evidence.display = False  # it is the answer
         self._thought.end()
         self._phase.display = False
         self._markdown.display = bool(answer.text.strip())
         await self._markdown.finish(answer.text)
-        self._markdown.doubt(_unsupported(answer))
-        self._close(_foot_lines(answer))
+        self._markdown.doubt(unsupported(answer))
+        self._close(foot_content(answer))
 
     async def fail(self, problem: Problem) -> None:
         """Ends with what went wrong; the text that came before stays."""
@@ -110,9 +136,38 @@ class Exchange(Vertical):
         self.add_class("-failed")
         self._close(problem.content())
 
+    async def restore(self) -> None:
+        """Shows what was kept of it."""
+        kept = self.kept
+        self._checked = False
+        if kept.answer is not None:
+            self.show_evidence(kept.answer.instant)
+            await self.finish(kept.answer)
+        elif kept.text:
+            self._markdown.display = True
+            await self._markdown.finish(kept.text)
+        if kept.problem or kept.state == "failed":
+            await self.fail(Problem(kept.problem or _INTERRUPTED, _AGAIN))
+        elif kept.answer is None or kept.state == "asked":
+            next_step = "Ctrl+G goes on with it." if self.can_go_on else _AGAIN
+            self._close(Content.styled(f"{_INTERRUPTED} {next_step}", "$text-warning"))
+
     def _close(self, content: Content) -> None:
         self._foot.update(content)
         self._foot.display = bool(content.plain)
+
+    # ------------------------------------------------------------ its sources, later
+
+    @property
+    def needs_check(self) -> bool:
+        """It was kept, and nobody has looked yet what became of its sources."""
+        return not self._checked and bool(self.sources)
+
+    def found(self, sources: Sequence[FoundSource]) -> None:
+        """What became of its sources."""
+        self._checked = True
+        self.sources = tuple(each.source for each in sources)
+        self.source_states = {each.source.number: each.state for each in sources}
 
     # ------------------------------------------------------------ what others ask of it
 
@@ -121,21 +176,38 @@ class Exchange(Vertical):
         """The answer so far, as Markdown."""
         return self._markdown.source
 
+    @property
+    def can_go_on(self) -> bool:
+        return self.answer is not None and self.answer.can_go_on
+
+    @property
+    def stopped_before_words(self) -> bool:
+        return self.answer is not None and self.answer.stop_reason == "cancelled" and not self.text
+
+    def text_with_sources(self) -> str:
+        """The answer with what it rests on, for the clipboard."""
+        listed = plain(output.sources_text(self.sources)) if self.sources else ""
+        return f"{self.text.rstrip()}\n{listed}"
+
     def toggle_thought(self) -> None:
         """Unfolds what the model thought, or folds it again; nothing if it did not."""
         if self._thought.text:
             self._thought.toggle()
 
-    def turn(self) -> Turn | None:
-        """This exchange as history for the next question; None if it answered nothing."""
-        answer = self.answer
-        if answer is None or not answer.found or answer.stop_reason == "cancelled":
-            return None
-        cited = tuple(source.hit.chunk.id for source in answer.sources if source.cited)
-        return Turn(self.question, answer.text, messages=answer.messages, cited_chunks=cited)
-
     def on_click(self) -> None:
         self.post_message(self.Chosen(self))
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        self._point_at(mark_under(event.style), event.screen_y)
+
+    def on_leave(self) -> None:
+        if not self.is_mouse_over:
+            self._point_at(None, 0)
+
+    def _point_at(self, number: int | None, row: int) -> None:
+        if number != self._pointed:
+            self._pointed = number
+            self.post_message(self.MarkPointed(self, number, row))
 
     def on_evidence_mark_clicked(self, message: Evidence.MarkClicked) -> None:
         message.stop()
@@ -146,42 +218,11 @@ class Exchange(Vertical):
         self.post_message(self.SourceWanted(self, message.number))
 
 
-def _unsupported(answer: Answer) -> list[str]:
-    return [answer.text[s.start : s.end] for s in answer.sentences if s.support == "unsupported"]
-
-
-def _doubts(answer: Answer) -> list[Content]:
-    """What the sign means, and why it is there."""
-    doubted = [sentence for sentence in answer.sentences if sentence.support == "unsupported"]
-    lines: list[Content] = []
-    for sentence in doubted[:_DOUBTS_SHOWN]:
-        words = shown.line(answer.text[sentence.start : sentence.end], _DOUBT_WIDTH, "$foreground 75%")
-        reason = shown.text(sentence.reason, "$text-warning")
-        lines.append(Content.assemble(DOUBT_SIGN, " not in the sources: “", words, "” ", reason))
-    if len(doubted) > _DOUBTS_SHOWN:
-        lines.append(Content.styled(f"and {len(doubted) - _DOUBTS_SHOWN} more", "$text-warning"))
-    return lines
-
-
-def _foot_lines(answer: Answer) -> Content:
-    lines: list[Content] = []
-    match answer.stop_reason:
-        case "cancelled":
-            lines.append(Content.styled("Stopped.", "$text-warning"))
-        case "length":
-            lines.append(Content.styled("The answer was cut: it reached generation.answer_tokens.", "$text-warning"))
-    lines += [shown.text(note, "$text-warning") for note in answer.notes]
-    lines += _doubts(answer)
-    for hit in answer.nearest:
-        where = f"Nearest, and no answer: {member_name(hit.chunk.path)}, {place(hit.chunk)}: "
-        lines.append(shown.line(where + hit.chunk.chunk.text, _DOUBT_WIDTH, "$foreground 60%"))
-    if answer.pending_count:
-        lines.append(
-            Content.styled(f"{answer.pending_count:,} chunks are not yet searchable by meaning.", "$foreground 60%")
-        )
-    figures = [timing_figure(answer)]
-    if answer.tokens.answer:
-        figures.append(f"{answer.tokens.answer} tokens")
-    if any(figures):
-        lines.append(shown.text(" · ".join(figure for figure in figures if figure), "$foreground 60%"))
-    return Content("\n").join(lines)
+def _question(kept: Exchange) -> Content:
+    parts = [shown.text(kept.question)]
+    about = [f"version {kept.version} of {kept.versions} ([ and ] show the others)"] if kept.versions > 1 else []
+    where = filter_words(kept.where)
+    about += [f"only {where}"] if where else []
+    if about:
+        parts.append(shown.line(" · ".join(about), 200, "not bold $foreground 60%"))
+    return Content("\n").join(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from textual import events
@@ -52,14 +53,32 @@ class QuestionBox(TextArea):
         self._at = 0  # index into the earlier questions; behind the last one stands the draft
         self._draft = ""
 
-    def accept(self) -> None:
-        """Takes the text as sent: it moves into the history and the box is empty."""
-        question = self.text.strip()
+    def set_earlier(self, questions: Sequence[str]) -> None:
+        """The questions that Up walks through, oldest first."""
+        self._earlier = list(questions)
+        self._at = len(self._earlier)
+        self._draft = ""
+
+    def put(self, text: str) -> None:
+        """Another text in place of what is typed."""
+        self._at = len(self._earlier)
+        self._draft = ""
+        self.text = text
+        self.move_cursor(self.document.end)
+
+    @property
+    def draft(self) -> str:
+        """What is typed and not sent; of somebody who walks through the earlier questions, what he typed before."""
+        return self.text if self._at == len(self._earlier) else self._draft
+
+    def accept(self, question: str) -> None:
+        """``question`` was sent: it moves into the history and out of the box. What was typed behind it since stays."""
         if not self._earlier or self._earlier[-1] != question:
             self._earlier.append(question)
         self._at = len(self._earlier)
         self._draft = ""
-        self.text = ""
+        self.text = self.text.lstrip().removeprefix(question) if self.text.strip() != question else ""
+        self.move_cursor(self.document.end)
 
     async def _on_key(self, event: events.Key) -> None:
         if event.key == "enter":

@@ -1,0 +1,178 @@
+"""``threads.sqlite``: how it is opened and made, its transactions, and what its errors mean.
+
+Promises: the file is its owner's alone (0600); a transaction is on the disk when it returns (WAL,
+synchronous=FULL) or never happened; what is deleted is overwritten (secure_delete). ``PRAGMA user_version`` is the
+number of steps applied; steps are only ever appended. The tables are described in docs/index-format.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from edgerag.errors import StorageFull, ThreadsError
+from edgerag.machine.disk import storage_error
+
+# "ERTH": tells this file from others of SQLite, and from those of libraries.
+APPLICATION_ID = 0x45525448
+_BUSY_TIMEOUT_S = 10.0  # another window of the program holds it for milliseconds
+_KEEP_A_COPY = "Move the file away to begin with a new one; it may still be read by `sqlite3 FILE .recover`."
+
+# exchange_words has a row for each exchange: its words as index/analyze.py prepares them.
+_STEP_1 = """
+CREATE TABLE threads (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    library TEXT NOT NULL,
+    title TEXT NOT NULL,
+    began_ns INTEGER NOT NULL,
+    changed_ns INTEGER NOT NULL,
+    leaf_id INTEGER,
+    question_count INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX threads_by_change ON threads (library, changed_ns);
+
+CREATE TABLE exchanges (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    thread_id INTEGER NOT NULL REFERENCES threads (id) ON DELETE CASCADE,
+    parent_id INTEGER,
+    asked_ns INTEGER NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('asked', 'done', 'stopped', 'failed')),
+    question TEXT NOT NULL,
+    text TEXT NOT NULL DEFAULT '',
+    problem TEXT NOT NULL DEFAULT '',
+    filter TEXT NOT NULL,
+    answer TEXT NOT NULL DEFAULT ''
+);
+CREATE INDEX exchanges_of_thread ON exchanges (thread_id, parent_id);
+CREATE INDEX exchanges_by_time ON exchanges (asked_ns);
+
+CREATE VIRTUAL TABLE exchange_words USING fts5 (question, answer, tokenize = "unicode61 remove_diacritics 2");
+
+CREATE TABLE drafts (
+    library TEXT NOT NULL,
+    thread_id INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    filter TEXT NOT NULL,
+    PRIMARY KEY (library, thread_id)
+) WITHOUT ROWID;
+"""
+STEPS = (_STEP_1,)
+
+
+class Database:
+    """One connection, for any thread; one at a time."""
+
+    def __init__(self, path: Path | None) -> None:
+        """``None`` keeps everything in memory. Raises ThreadsError, StorageFull."""
+        self.path = path
+        self._lock = threading.RLock()
+        with self._translated():
+            if path is not None:
+                _make_private(path)
+            self._connection = sqlite3.connect(
+                ":memory:" if path is None else path,
+                timeout=_BUSY_TIMEOUT_S,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+            try:
+                self._prepare()
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def _prepare(self) -> None:
+        db = self._connection
+        version = int(db.execute("PRAGMA user_version").fetchone()[0])
+        application = int(db.execute("PRAGMA application_id").fetchone()[0])
+        if (version or application) and application != APPLICATION_ID:
+            raise ThreadsError(f"{self.path} is a database of another program.", remedy="Move it away.")
+        if version > len(STEPS):
+            raise ThreadsError(
+                f"{self.path} has version {version} and this program knows versions up to {len(STEPS)}.",
+                remedy="Use the newer edgerag that wrote it.",
+            )
+        db.execute("PRAGMA secure_delete = ON")
+        db.execute("PRAGMA foreign_keys = ON")
+        db.execute("PRAGMA temp_store = MEMORY")
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA journal_mode = WAL")
+        for number in range(version + 1, len(STEPS) + 1):
+            # executescript commits whatever is open, so the transaction is part of the script.
+            db.executescript(
+                f"BEGIN IMMEDIATE;\n{STEPS[number - 1]}\n"
+                f"PRAGMA application_id = {APPLICATION_ID};\nPRAGMA user_version = {number};\nCOMMIT;"
+            )
+        # What was deleted while another window was reading may still lie in the log.
+        self._fold_log()
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """One consistent view for as long as the block lasts."""
+        with self._transaction("BEGIN") as db:
+            yield db
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction: on the disk when the block ends, undone when it raises."""
+        with self._transaction("BEGIN IMMEDIATE") as db:
+            yield db
+
+    @contextlib.contextmanager
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        with self._lock, self._translated():
+            self._connection.execute(begin)
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+
+    def forget_deleted(self) -> None:
+        """Makes sure that nothing of what was deleted is left in the files. Raises ThreadsError, StorageFull."""
+        with self._lock, self._translated():
+            # FTS5 keeps the words of deleted rows until its parts are joined.
+            self._connection.execute("INSERT INTO exchange_words (exchange_words) VALUES ('optimize')")
+            self._fold_log()
+
+    def _fold_log(self) -> None:
+        """As far as other windows allow; the next that opens or closes the file does the rest."""
+        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+    def close(self) -> None:
+        with self._lock, self._translated():
+            self._connection.close()
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Turns errors of SQLite and of the file system into those of edgerag.errors."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            what = f"The conversations in {self.path} cannot be"
+            if primary in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+                raise StorageFull(
+                    f"{what} written: {error}.",
+                    remedy="Free some space on that disk, or check that the folder can be written.",
+                ) from error
+            if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise ThreadsError(f"{what} used: another program holds them.", remedy="Try again.") from error
+            raise ThreadsError(f"{what} read: {error}.", remedy=_KEEP_A_COPY) from error
+        except OSError as error:
+            raise storage_error(error, self.path or Path()) from error
+
+
+def _make_private(path: Path) -> None:
+    """Makes the file, or takes it from everybody but its owner. SQLite gives what lies beside it the same mode."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.fchmod(descriptor, 0o600)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,337 @@
+"""The threads of all libraries: written as a conversation goes on, read as it is looked at again.
+
+A question is on the disk before anything is done about it. Any thread may call; every method is one transaction.
+All raise ThreadsError and StorageFull; UsageError for a thread that is not there.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from edgerag.errors import UsageError
+from edgerag.index.analyze import fold, index_text, query_terms
+from edgerag.threads import records, rows
+from edgerag.threads.database import Database
+from edgerag.threads.excerpt import excerpt, title_of
+from edgerag.types import Answer, Exchange, ExchangeState, FilterText, Message, Thread, ThreadHead, ThreadMatch, Turn
+
+# Turns before these say nothing about a question: follow-ups look at the last ones, the prompt at what fits.
+_HISTORY_TURNS = 30
+_MOST_MATCHES = 200
+
+
+class ThreadStore:
+    """The file of the conversations. ``path`` None keeps them in memory, for as long as the program runs."""
+
+    def __init__(self, path: Path | None, *, clock_ns: Callable[[], int] = time.time_ns) -> None:
+        self._database = Database(path)
+        self._clock_ns = clock_ns
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether they outlive the program."""
+        return self._database.path is not None
+
+    def close(self) -> None:
+        self._database.close()
+
+    # ------------------------------------------------------------ as a conversation goes on
+
+    def ask(
+        self,
+        question: str,
+        *,
+        library: str,
+        thread_id: int | None = None,
+        parent_id: int | None = None,
+        where: FilterText | None = None,
+    ) -> Exchange:
+        """A question behind ``parent_id``, or at the beginning; in a new thread without ``thread_id``."""
+        question = rows.storable(question)
+        now = self._clock_ns()
+        with self._database.writing() as db:
+            if thread_id is None:
+                thread_id = rows.inserted(
+                    db.execute(
+                        "INSERT INTO threads (library, title, began_ns, changed_ns) VALUES (?, ?, ?, ?)",
+                        (library, title_of(question), now, now),
+                    )
+                )
+            else:
+                rows.head(db, thread_id)
+            exchange_id = rows.inserted(
+                db.execute(
+                    "INSERT INTO exchanges (thread_id, parent_id, asked_ns, state, question, filter)"
+                    " VALUES (?, ?, ?, 'asked', ?, ?)",
+                    (thread_id, parent_id, now, question, records.filter_to_json(where or FilterText())),
+                )
+            )
+            db.execute(
+                "INSERT INTO exchange_words (rowid, question, answer) VALUES (?, ?, '')",
+                (exchange_id, index_text(question)),
+            )
+            db.execute(
+                "UPDATE threads SET changed_ns = ?, leaf_id = ?, question_count = question_count + 1 WHERE id = ?",
+                (now, exchange_id, thread_id),
+            )
+            return rows.exchanges(db, [exchange_id])[0]
+
+    def resume(self, exchange_id: int) -> None:
+        """Its answer is being written on."""
+        with self._database.writing() as db:
+            db.execute("UPDATE exchanges SET state = 'asked' WHERE id = ?", (exchange_id,))
+
+    def keep_text(self, exchange_id: int, text: str, *, begun: Answer | None = None) -> None:
+        """The answer as far as it has come, with ``begun`` its sources."""
+        with self._database.writing() as db:
+            db.execute("UPDATE exchanges SET text = ? WHERE id = ?", (rows.storable(text), exchange_id))
+            if begun is not None:
+                # Not in place of an answer that goes on: that one could go on again.
+                db.execute(
+                    "UPDATE exchanges SET answer = ?"
+                    " WHERE id = ? AND (answer = '' OR json_array_length(answer, '$.answer.messages') = 0)",
+                    (records.to_json(begun), exchange_id),
+                )
+
+    def finish(self, exchange_id: int, answer: Answer) -> None:
+        """The answer is done, or stopped."""
+        with self._database.writing() as db:
+            known = rows.exchanges(db, [exchange_id])
+            if not known:
+                return  # its thread was deleted while it was written
+            before = rows.line(db, known[0].parent_id, limit=1) if known[0].parent_id is not None else []
+            kept = records.to_json(
+                answer,
+                passage_hashes=known[0].passage_hashes,
+                before=self._messages(db, before[0]) if before else (),
+            )
+            state: ExchangeState = "stopped" if answer.stop_reason == "cancelled" else "done"
+            self._settle(db, exchange_id, state, answer.text)
+            db.execute("UPDATE exchanges SET answer = ? WHERE id = ?", (kept, exchange_id))
+
+    def fail(self, exchange_id: int, *, text: str, problem: str) -> None:
+        """It ended with a problem, or nobody waited for its end; the text that came before stays, and so does what
+        there was of an answer that was to go on."""
+        with self._database.writing() as db:
+            known = rows.exchanges(db, [exchange_id])
+            if known:
+                goes_on = known[0].answer is not None and known[0].answer.can_go_on
+                state: ExchangeState = "failed" if problem and not goes_on else "stopped"
+                self._settle(db, exchange_id, state, max(text, known[0].text, key=len), problem=problem)
+
+    def _settle(
+        self, db: sqlite3.Connection, exchange_id: int, state: ExchangeState, text: str, *, problem: str = ""
+    ) -> None:
+        text = rows.storable(text)
+        db.execute(
+            "UPDATE exchanges SET state = ?, text = ?, problem = ? WHERE id = ?",
+            (state, text, rows.storable(problem), exchange_id),
+        )
+        db.execute("UPDATE exchange_words SET answer = ? WHERE rowid = ?", (index_text(text), exchange_id))
+        db.execute(
+            "UPDATE threads SET changed_ns = ? WHERE id = (SELECT thread_id FROM exchanges WHERE id = ?)",
+            (self._clock_ns(), exchange_id),
+        )
+
+    def choose(self, exchange_id: int) -> None:
+        """Makes this version, and the newest of what follows it, the branch of its thread that is in use. Raises
+        UsageError if it is not there."""
+        with self._database.writing() as db:
+            in_use = rows.leaf(db, rows.thread_of(db, exchange_id))
+            if in_use is not None and exchange_id in rows.line_ids(db, in_use, limit=-1):
+                return  # it is in that branch already
+            leaf = exchange_id
+            while (
+                row := db.execute(
+                    "SELECT max(id) FROM exchanges WHERE parent_id = ?"
+                    " AND thread_id = (SELECT thread_id FROM exchanges WHERE id = ?1)",
+                    (leaf,),
+                ).fetchone()
+            )[0] is not None:
+                leaf = row[0]
+            db.execute(
+                "UPDATE threads SET leaf_id = ? WHERE id = (SELECT thread_id FROM exchanges WHERE id = ?)",
+                (leaf, exchange_id),
+            )
+
+    # ------------------------------------------------------------ as they are looked at
+
+    def heads(self, *, library: str | None) -> list[ThreadHead]:
+        """Of one library, or of all; what changed last first."""
+        with self._database.reading() as db:
+            where, values = ("", ()) if library is None else (" WHERE library = ?", (library,))
+            found = db.execute(f"{rows.HEAD}{where} ORDER BY changed_ns DESC, id DESC", values)
+            return [ThreadHead(*row) for row in found]
+
+    def head(self, thread_id: int) -> ThreadHead:
+        with self._database.reading() as db:
+            return rows.head(db, thread_id)
+
+    def thread(self, thread_id: int) -> Thread:
+        """Whole, in the branch that is in use."""
+        with self._database.reading() as db:
+            head = rows.head(db, thread_id)
+            return Thread(head, tuple(rows.line(db, rows.leaf(db, thread_id), limit=-1)))
+
+    def last(self, thread_id: int, *, count: int, before: int | None = None) -> list[Exchange]:
+        """The last ``count`` exchanges of the branch in use, or of those before exchange ``before``; oldest first."""
+        with self._database.reading() as db:
+            rows.head(db, thread_id)
+            if before is None:
+                return rows.line(db, rows.leaf(db, thread_id), limit=count)
+            row = db.execute("SELECT parent_id FROM exchanges WHERE id = ?", (before,)).fetchone()
+            return rows.line(db, row[0], limit=count) if row is not None else []
+
+    def exchange(self, exchange_id: int) -> Exchange:
+        with self._database.reading() as db:
+            found = rows.exchanges(db, [exchange_id])
+            if not found:
+                raise rows.no_exchange()
+            return found[0]
+
+    def version_of(self, exchange_id: int, *, step: int) -> int:
+        """The id of the version before (-1) or after (1) it; its own at the ends."""
+        with self._database.reading() as db:
+            versions = rows.version_ids(db, exchange_id)
+            place = versions.index(exchange_id) + step if exchange_id in versions else -1
+            return versions[place] if 0 <= place < len(versions) else exchange_id
+
+    def history(self, exchange_id: int | None) -> tuple[Turn, ...]:
+        """The conversation up to and with this exchange, as what is asked next goes on from it."""
+        if exchange_id is None:
+            return ()
+        with self._database.reading() as db:
+            turns: list[Turn] = []
+            messages: tuple[Message, ...] = ()
+            for exchange in rows.line(db, exchange_id, limit=_HISTORY_TURNS):
+                answer = exchange.answer
+                messages = self._own_messages(db, exchange, messages)
+                if answer is None or not answer.found or exchange.state != "done":
+                    continue
+                cited = tuple(source.hit.chunk.id for source in answer.sources if source.cited)
+                turns.append(Turn(exchange.question, answer.text, messages=messages, cited_chunks=cited))
+            return tuple(turns)
+
+    def unfinished(self, exchange_id: int) -> Answer:
+        """The answer with all messages that the model had, so that it can go on. Raises UsageError if it cannot."""
+        with self._database.reading() as db:
+            line = rows.line(db, exchange_id, limit=_HISTORY_TURNS)
+            answer = line[-1].answer if line else None
+            if answer is not None:
+                messages: tuple[Message, ...] = ()
+                for exchange in line:
+                    messages = self._own_messages(db, exchange, messages)
+                answer = replace(answer, messages=messages)
+            if answer is None or not answer.can_go_on:
+                raise UsageError("This answer cannot go on where it ended.", remedy="Ask again for a new one.")
+            return answer
+
+    def questions(self, *, library: str, limit: int) -> list[str]:
+        """The last questions asked of a library, each once, oldest first."""
+        with self._database.reading() as db:
+            found = db.execute(
+                "SELECT e.question, max(e.id) AS last FROM exchanges e JOIN threads t ON t.id = e.thread_id"
+                " WHERE t.library = ? GROUP BY e.question ORDER BY last DESC LIMIT ?",
+                (library, limit),
+            )
+            return [row[0] for row in found][::-1]
+
+    def search(self, query: str, *, library: str | None, limit: int = _MOST_MATCHES) -> list[ThreadMatch]:
+        """The threads in which all the words stand in one question and its answer, or in the title; the last word may
+        be the beginning of one. What changed last comes first."""
+        terms = query_terms(query)
+        wanted = fold(query).split()
+        if not terms or not wanted:
+            return []
+        found: dict[int, ThreadMatch] = {}
+        with self._database.reading() as db:
+            for head in (ThreadHead(*row) for row in db.execute(rows.HEAD)):
+                title = fold(head.title)
+                if all(word in title for word in wanted):
+                    found[head.id] = ThreadMatch(head, None, "")
+            expressions = [f"({term.expression})" for term in terms[:-1]]
+            # A word that is still being typed.
+            expressions.append("(" + " OR ".join(f"{each} *" for each in terms[-1].expressions) + ")")
+            matched = db.execute(
+                "SELECT e.thread_id, max(e.id) FROM exchange_words w JOIN exchanges e ON e.id = w.rowid"
+                " JOIN threads t ON t.id = e.thread_id WHERE exchange_words MATCH ? AND (?2 IS NULL OR t.library = ?2)"
+                " GROUP BY e.thread_id ORDER BY t.changed_ns DESC LIMIT ?",
+                (" AND ".join(expressions), library, limit),
+            )
+            for thread_id, exchange_id in matched.fetchall():
+                question, text = db.execute(
+                    "SELECT question, text FROM exchanges WHERE id = ?", (exchange_id,)
+                ).fetchone()
+                words = excerpt(question, text, wanted)
+                found[thread_id] = ThreadMatch(rows.head(db, thread_id), exchange_id, words)
+        matches = [match for match in found.values() if library in (None, match.head.library)]
+        return sorted(matches, key=lambda match: match.head.changed_ns, reverse=True)[:limit]
+
+    # ------------------------------------------------------------ what is done to them
+
+    def rename(self, thread_id: int, title: str) -> ThreadHead:
+        """Raises UsageError for a title without words."""
+        name = title_of(rows.storable(title))
+        if not name:
+            raise UsageError("A title needs at least one word.")
+        with self._database.writing() as db:
+            rows.head(db, thread_id)
+            db.execute("UPDATE threads SET title = ? WHERE id = ?", (name, thread_id))
+            return rows.head(db, thread_id)
+
+    def delete(self, thread_ids: Sequence[int]) -> list[ThreadHead]:
+        """For good: nothing of them is left in the file. All or none."""
+        with self._database.writing() as db:
+            gone = [rows.head(db, thread_id) for thread_id in dict.fromkeys(thread_ids)]
+            for head in gone:
+                db.execute(
+                    "DELETE FROM exchange_words WHERE rowid IN (SELECT id FROM exchanges WHERE thread_id = ?)",
+                    (head.id,),
+                )
+                db.execute("DELETE FROM threads WHERE id = ?", (head.id,))
+                db.execute("DELETE FROM drafts WHERE thread_id = ?", (head.id,))
+        self._database.forget_deleted()
+        return gone
+
+    # ------------------------------------------------------------ drafts
+
+    def keep_draft(self, thread_id: int | None, text: str, where: FilterText, *, library: str) -> None:
+        """What is typed and not sent, of a thread or of none yet, and the filter in force."""
+        with self._database.writing() as db:
+            if text or where != FilterText():
+                db.execute(
+                    "INSERT OR REPLACE INTO drafts (library, thread_id, text, filter) VALUES (?, ?, ?, ?)",
+                    (library, thread_id or 0, rows.storable(text), records.filter_to_json(where)),
+                )
+            else:
+                db.execute("DELETE FROM drafts WHERE library = ? AND thread_id = ?", (library, thread_id or 0))
+
+    def draft(self, thread_id: int | None, *, library: str) -> tuple[str, FilterText]:
+        with self._database.reading() as db:
+            row = db.execute(
+                "SELECT text, filter FROM drafts WHERE library = ? AND thread_id = ?", (library, thread_id or 0)
+            ).fetchone()
+            return (row[0], records.filter_from_json(row[1])) if row is not None else ("", FilterText())
+
+    # ------------------------------------------------------------ messages
+
+    def _messages(self, db: sqlite3.Connection, exchange: Exchange) -> tuple[Message, ...]:
+        messages: tuple[Message, ...] = ()
+        for each in rows.line(db, exchange.id, limit=_HISTORY_TURNS):
+            messages = self._own_messages(db, each, messages)
+        return messages
+
+    def _own_messages(
+        self, db: sqlite3.Connection, exchange: Exchange, before: tuple[Message, ...]
+    ) -> tuple[Message, ...]:
+        """Those of the conversation up to this exchange, given those up to the one before it."""
+        if exchange.answer is None or not exchange.answer.messages:
+            return ()
+        common = rows.common(db, exchange.id)
+        if common and len(before) != common:
+            return ()  # what it goes on from lies further back than is looked at
+        return (*before[:common], *exchange.answer.messages)

@@ -1,0 +1,119 @@
+"""The thread that is open on the screen, and the way to the file of all threads.
+
+What the file refuses stops no conversation: it goes on in memory, and the user is told that it is not kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from edgerag.errors import StorageFull, ThreadsError, UsageError
+from edgerag.types import Exchange, FilterText
+from edgerag.ui.tui.problem import Problem
+
+if TYPE_CHECKING:
+    from edgerag.session import Session
+    from edgerag.threads.store import ThreadStore
+
+_NOT_KEPT = "This conversation is not kept: it ends with the program."
+_CARRIED_OVER = 30  # exchanges: what a follow-up looks back at
+
+
+class ThreadDesk:
+    """``thread_id`` None: a conversation in which nothing has been asked yet."""
+
+    def __init__(self, session: Session, *, warn: Callable[[Problem], None]) -> None:
+        self._session = session
+        self._warn = warn
+        self._store: ThreadStore | None = None
+        self._opening = asyncio.Lock()
+        self.thread_id: int | None = None
+        self.leaf_id: int | None = None  # the exchange that the next question follows
+        self.title = ""
+
+    @property
+    def library(self) -> str:
+        return self._session.settings.library.name
+
+    @property
+    def opened_store(self) -> ThreadStore | None:
+        """Without waiting: None until it has been opened."""
+        return self._store
+
+    async def store(self) -> ThreadStore:
+        """The file of the threads; where it cannot be opened, a store in memory."""
+        async with self._opening:
+            if self._store is None:
+                try:
+                    self._store = await asyncio.to_thread(lambda: self._session.threads)
+                except (StorageFull, ThreadsError) as error:
+                    self._store = self._in_memory(error)
+            return self._store
+
+    async def ask(self, question: str, *, parent_id: int | None, where: FilterText) -> Exchange:
+        """Keeps a question before anything is done about it; in a new thread where its own was deleted elsewhere."""
+        store = await self.store()
+        try:
+            exchange = await asyncio.to_thread(
+                store.ask, question, library=self.library, thread_id=self.thread_id, parent_id=parent_id, where=where
+            )
+        except UsageError:
+            self._warn(Problem("This conversation was deleted in another window.", "The question begins a new one."))
+            self.close()
+            exchange = await asyncio.to_thread(store.ask, question, library=self.library, where=where)
+        except (StorageFull, ThreadsError) as error:
+            before = await self._line(store, parent_id)
+            self._store = store = self._in_memory(error)
+            self.thread_id, parent_id = _carried_over(store, before, library=self.library)
+            exchange = store.ask(
+                question, library=self.library, thread_id=self.thread_id, parent_id=parent_id, where=where
+            )
+        self.thread_id, self.leaf_id = exchange.thread_id, exchange.id
+        self.title = await asyncio.to_thread(lambda: store.head(exchange.thread_id).title)
+        return exchange
+
+    async def open(self, thread_id: int, *, count: int) -> list[Exchange]:
+        """The last exchanges of a thread, which is the open one from now on."""
+        store = await self.store()
+        exchanges = await asyncio.to_thread(store.last, thread_id, count=count)
+        head = await asyncio.to_thread(store.head, thread_id)
+        self.thread_id, self.title = thread_id, head.title
+        self.leaf_id = exchanges[-1].id if exchanges else None
+        return exchanges
+
+    def close(self) -> None:
+        """The next question begins a new thread."""
+        self.thread_id = self.leaf_id = None
+        self.title = ""
+
+    def _in_memory(self, error: StorageFull | ThreadsError) -> ThreadStore:
+        from edgerag.threads.store import ThreadStore
+
+        self._warn(Problem(error.message, f"{error.remedy} {_NOT_KEPT}".strip()))
+        return ThreadStore(None)
+
+    async def _line(self, store: ThreadStore, parent_id: int | None) -> list[Exchange]:
+        if self.thread_id is None or parent_id is None:
+            return []
+        try:
+            parent = await asyncio.to_thread(store.exchange, parent_id)
+            above = await asyncio.to_thread(store.last, self.thread_id, count=_CARRIED_OVER, before=parent_id)
+        except (StorageFull, ThreadsError):  # it cannot be read either: the conversation begins anew
+            return []
+        return [*above, parent]
+
+
+def _carried_over(store: ThreadStore, line: list[Exchange], *, library: str) -> tuple[int | None, int | None]:
+    """The exchanges as a thread of ``store``: its id and that of the last one."""
+    thread_id = parent_id = None
+    for exchange in line:
+        copy = store.ask(
+            exchange.question, library=library, thread_id=thread_id, parent_id=parent_id, where=exchange.where
+        )
+        thread_id, parent_id = copy.thread_id, copy.id
+        if exchange.answer is not None:
+            store.finish(copy.id, replace(exchange.answer, messages=()))
+    return thread_id, parent_id
