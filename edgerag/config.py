@@ -11,17 +11,28 @@ import dataclasses
 import math
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
 from edgerag.errors import UsageError
-from edgerag.types import EmbedBackend, GenerationMode, KvMode, OcrMode, SecondLookBy, TuneMode, VectorType, WhenTight
+from edgerag.types import (
+    EmbedBackend,
+    GenerationMode,
+    KvMode,
+    OcrMode,
+    SecondLookBy,
+    ThemeName,
+    TuneMode,
+    VectorType,
+    WhenTight,
+)
 
 _ENVIRONMENT_PREFIX = "EDGERAG_"
 # Of protected documents, one to a line: never a setting, so that no file holds it.
 PASSWORD_VARIABLE = "EDGERAG_PASSWORD"  # noqa: S105 - a name
+NO_COLOUR_VARIABLE = "NO_COLOR"  # https://no-color.org: set and not empty
 _LEAST_BUDGET = 1_000_000  # bytes; less is a unit forgotten, not a budget
 # Variables of ours that others read: locations.py, the benches, the build.
 _NOT_SETTINGS = frozenset(
@@ -172,6 +183,11 @@ class GenerationSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class UiSettings:
+    theme: ThemeName = field(default="dark", metadata={"choices": get_args(ThemeName)})
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     library: LibrarySettings = LibrarySettings()
     memory: MemorySettings = MemorySettings()
@@ -181,6 +197,7 @@ class Settings:
     ingest: IngestSettings = IngestSettings()
     retrieval: RetrievalSettings = RetrievalSettings()
     generation: GenerationSettings = GenerationSettings()
+    ui: UiSettings = UiSettings()
 
 
 Overrides = Mapping[str, Mapping[str, Any]]  # section -> key -> value
@@ -189,18 +206,37 @@ Overrides = Mapping[str, Mapping[str, Any]]  # section -> key -> value
 def load_settings(config_file: Path, environ: Mapping[str, str], flags: Overrides) -> Settings:
     """The settings in force. Raises UsageError naming the file or variable, the key and the value."""
     settings = Settings()
-    for section, values in _read_file(config_file).items():
+    for section, values in read_config_file(config_file).items():
         settings = _override(settings, section, values, origin=str(config_file))
-    for variable, text in environ.items():
-        if variable.startswith(_ENVIRONMENT_PREFIX) and variable not in _NOT_SETTINGS:
-            section, _, key = variable[len(_ENVIRONMENT_PREFIX) :].lower().partition("_")
-            settings = _override(settings, section, {key: text}, origin=variable)
+    for variable, section, key, text in environment_values(environ):
+        settings = _override(settings, section, {key: text}, origin=variable)
     for section, values in flags.items():
         settings = _override(settings, section, values, origin="the command line")
     return settings
 
 
-def _read_file(config_file: Path) -> Mapping[str, Any]:
+def environment_values(environ: Mapping[str, str]) -> Iterator[tuple[str, str, str, str]]:
+    """Variable, section, key and text of every setting in the environment; nothing is checked. What everybody's
+    programs listen to comes first, so that our own variables stand above it."""
+    if environ.get(NO_COLOUR_VARIABLE):
+        yield NO_COLOUR_VARIABLE, "ui", "theme", "no-colour"
+    for variable, text in environ.items():
+        if variable.startswith(_ENVIRONMENT_PREFIX) and variable not in _NOT_SETTINGS:
+            section, _, key = variable[len(_ENVIRONMENT_PREFIX) :].lower().partition("_")
+            yield variable, section, key, text
+
+
+def checked_value(section: str, key: str, value: Any) -> Any:
+    """``value`` as the setting holds it. Raises ValueError with what is wrong with it, KeyError for no setting."""
+    part = getattr(Settings(), section, None)
+    spec = {f.name: f for f in dataclasses.fields(part)}[key] if part is not None else None
+    if spec is None:
+        raise KeyError(f"{section}.{key}")
+    return _checked(spec, getattr(part, key), value)
+
+
+def read_config_file(config_file: Path) -> Mapping[str, Any]:
+    """What the file holds, unchecked; nothing where there is none. Raises UsageError for what is no TOML."""
     try:
         return tomllib.loads(config_file.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -13,7 +13,7 @@ import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
@@ -29,6 +29,7 @@ from edgerag.errors import (
     UsageError,
 )
 from edgerag.locations import Locations, is_there, user_path
+from edgerag.settings.effective import RELOADING, felt_now
 from edgerag.supplier import Supplier
 from edgerag.types import (
     MEMBER_MARK,
@@ -71,9 +72,11 @@ if TYPE_CHECKING:
     from edgerag.changeover import Changeover
     from edgerag.engine.bulk import BulkEmbedder
     from edgerag.engine.catalog import Catalog, CatalogEntry
+    from edgerag.engine.measured_speed import Recommendation
     from edgerag.engine.states.store import StateStore
     from edgerag.engine.tuning.background import BackgroundTuning
     from edgerag.engine.tuning.idle import IdleTuning
+    from edgerag.engine.tuning.record import Measurement, Tuning
     from edgerag.index.hnsw.residency import Residency
     from edgerag.index.library import Failure, Library
     from edgerag.index.segments import SealSettings
@@ -113,7 +116,8 @@ class Session:
         self._library_folder = locations.library_folder(settings.library.name)
         self._own_models = embedder is None
         self._embedder: Supplier[Embedder] = Supplier(embedder or self._open_embedder)
-        self._generator: Supplier[Generator] = Supplier(generator or self._open_generator)
+        self._make_generator = generator or self._open_generator
+        self._generator: Supplier[Generator] = Supplier(self._make_generator)
         self._reranker: Supplier[Reranker] = Supplier(reranker or self._open_reranker)
         self._residency: Supplier[Residency] = Supplier(self._make_residency)
         self._states: Supplier[StateStore] = Supplier(self._make_states)
@@ -521,6 +525,30 @@ class Session:
         with self._browsing.use() as library:
             return library.verify()
 
+    # ------------------------------------------------------------ changed settings
+
+    def adopt(self, settings: Settings) -> None:
+        """From the next question and the next ingest on these settings hold; waits until an answer that is being
+        written is done. A chat model that they open otherwise is given back, and loaded when it is next needed.
+
+        What is opened once (``Setting.holds`` is "after a restart") stays as it was opened.
+        """
+        with self._asking.held():
+            before, self.settings = self.settings, felt_now(self.settings, settings)
+            self.__dict__.pop("_changeover", None)
+            names = {f"{section}.{key}" for section, key in _differences(before, self.settings)}
+            if names & RELOADING:
+                self._give_generator_back()
+            if "models.chat" in names and self._tunes:
+                self._tuning.close()  # of the other model
+                self.__dict__.pop("_tuning", None)
+                self._tuning.wait()
+
+    def _give_generator_back(self) -> None:
+        """The next question loads it. Only while nobody is answered."""
+        used, self._generator = self._generator, Supplier(self._make_generator)
+        used.discard()
+
     # ------------------------------------------------------------ for measuring
 
     def over(self, folder: Path) -> Session:
@@ -582,6 +610,56 @@ class Session:
 
     def models(self) -> list[CatalogEntry]:
         return self.catalog.entries()
+
+    def verify_models(self, names: Sequence[str] = ()) -> list[Finding]:
+        """Reads every named model (all, if none is named) to its end and loads it again."""
+        return self.catalog.verify(names)
+
+    def provide_models(self, names: Sequence[str] = (), *, report: Callable[[str], None]) -> list[ModelFile]:
+        """The named models of the manifest, or its defaults: the one thing that may use a network, through pip.
+        ``report`` is told each step. Raises EdgeragError."""
+        from edgerag.engine.pull import pull
+
+        return pull(self.catalog, names, report=report)
+
+    def recommend_models(self, *, report: Callable[[str], None]) -> Recommendation:
+        """Which models this machine runs fast enough, by a measurement of a moment. Raises EdgeragError."""
+        from edgerag.engine.measured_speed import recommend_here
+        from edgerag.machine.topology import read_topology
+
+        return recommend_here(
+            self.models(),
+            threads=self.settings.machine.threads or read_topology().thread_count,
+            context_tokens=self.settings.generation.context_tokens,
+            report=report,
+        )
+
+    def add_model(self, path: Path) -> ModelFile:
+        """Takes in a GGUF file, or a sentence-transformers folder. Raises EdgeragError."""
+        return self.catalog.add(path)
+
+    def tune_model(
+        self, name: str, *, cancelled: CancelCheck = never, report: Callable[[Measurement], None] = lambda _: None
+    ) -> Tuning:
+        """Measures what runs this chat model fastest here, for a minute at most; what is found is kept. Where the model
+        in use is to run otherwise now, the next question loads it anew. Raises EdgeragError."""
+        from edgerag.engine.tuning.record import Tunings
+        from edgerag.engine.tuning.tune import current, tune
+
+        model, tunings = self.catalog.find("chat", name), Tunings(self.catalog.folder)
+        before = current(model, tunings)
+        with self._tuning.at_work() if self._tunes else nullcontext():
+            tuning = tune(
+                model,
+                tunings,
+                context_tokens=self.settings.generation.context_tokens,
+                cancelled=cancelled,
+                report=report,
+            )
+        if name == self.chat_model_name() and (before is None or before.choice != tuning.choice):
+            with self._asking.held():
+                self._give_generator_back()
+        return tuning
 
     def chat_model_name(self) -> str:
         """The chat model that answers; "" when there is none. Loads and checks nothing: cheap enough to poll."""
@@ -923,6 +1001,13 @@ class Session:
             self._check_embedder(library.identity)
 
 
+def _differences(before: Settings, after: Settings) -> Iterator[tuple[str, str]]:
+    """Section and key of what is not the same in both."""
+    for section in fields(Settings):
+        old, new = getattr(before, section.name), getattr(after, section.name)
+        yield from ((section.name, key.name) for key in fields(old) if getattr(old, key.name) != getattr(new, key.name))
+
+
 def _making_hint(name: str) -> str:
     option = "" if name == LibrarySettings().name else f"--library {name} "
     return f"Make it with `edgerag {option}ingest FOLDER`."
@@ -945,6 +1030,12 @@ class _Reader(Generic[ReadT]):
             if self._library is None:
                 self._library = self._open_reader()
             yield self._library
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """While open nobody reads; waits for who does."""
+        with self._lock:
+            yield
 
     def close(self) -> None:
         with self._lock:

@@ -38,6 +38,12 @@ class Supplier(Generic[T]):
             return None
         return future.result()
 
+    def discard(self) -> None:
+        """Closes the thing, if there is one that can be closed: at once, or in a background thread when it is made."""
+        future = self._future
+        if future is not None:
+            future.add_done_callback(_close)
+
     def _claim(self) -> tuple[Future[T], bool]:
         with self._lock:
             future = self._future
@@ -51,3 +57,10 @@ class Supplier(Generic[T]):
             future.set_result(self._make())
         except BaseException as error:  # noqa: BLE001 - handed to the thread that asks for the result
             future.set_exception(error)
+
+
+def _close(future: Future[T]) -> None:
+    if future.exception() is None:
+        close = getattr(future.result(), "close", None)
+        if close is not None:
+            close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import importlib.util
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,3 +82,11 @@ def test_every_make_target_named_in_the_documents_exists() -> None:
     for document in PROSE:
         for target in re.findall(r"`make ([a-z-]+)", document.read_text(encoding="utf-8")):
             assert target in targets, f"{document.name}: make {target}"
+
+
+def test_the_table_of_settings_is_what_the_program_says_of_them() -> None:
+    spec = importlib.util.spec_from_file_location("settings_table", CHECKOUT / "tools" / "settings_table.py")
+    assert spec is not None and spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    assert tool.settings_table() in CLI, "run tools/settings_table.py"

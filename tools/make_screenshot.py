@@ -1,6 +1,8 @@
-"""Makes docs/images/ask.svg and passage.svg: the terminal UI over examples/docs, with the real models.
+"""Makes the pictures of docs/images: ask.svg and passage.svg with the real models over examples/docs; index.svg,
+models.svg, settings.svg and keys.svg, which are of no machine in particular, with the session of the tests.
 
-    .venv/bin/python tools/make_screenshot.py            # or --scripted: the session of the tests
+    .venv/bin/python tools/make_screenshot.py            # or --scripted: ask and passage like the others
+    .venv/bin/python tools/make_screenshot.py --sides    # only the others
 
 The pictures are what Textual draws; only their web fonts are taken out, so that looking at them
 loads nothing from a network.
@@ -74,6 +76,39 @@ async def take(session: Any, *, questions: Sequence[str]) -> dict[str, str]:
     return pictures
 
 
+async def take_sides(session: Any) -> dict[str, str]:
+    """The screens beside the question."""
+    from edgerag.locations import Locations
+    from edgerag.types import BlockHeat, SegmentBlocks
+    from edgerag.ui.tui.app import EdgeragApp
+
+    session.locations = Locations(Path("/home/keeper/edgerag"))
+    kinds = ["levels", *["links"] * 6, *["nibbles"] * 18, *["vectors"] * 47]
+    blocks = [
+        # As after some hours of questions: the graph and the codes hot, of the vectors some.
+        BlockHeat(
+            number=number,
+            kind=kind,
+            size_bytes=64_000_000,
+            resident_bytes=64_000_000 if kind != "vectors" else 64_000_000 * (number * 7 % 5) // 12,
+            cached_bytes=64_000_000 if number % 3 else 0,
+            hits=10 ** (6 - number // 12) * (1 + number * 5 % 9) if kind != "vectors" or number % 4 else 0,
+            idle_s=float(number),
+        )
+        for number, kind in enumerate(kinds)
+    ]
+    session.blocks = [SegmentBlocks("00000007.hnsw", tuple(blocks))]
+    session.budget_bytes = lambda: 2_500_000_000
+    app = EdgeragApp(session)
+    pictures = {}
+    async with app.run_test(size=SIZE) as pilot, asyncio.timeout(PATIENCE_S):
+        for name, key in {"index": "f5", "models": "f7", "settings": "f8", "keys": "f9"}.items():
+            await pilot.press(key)
+            await pilot.pause(2.0)
+            pictures[name] = app.export_screenshot(title="edgerag")
+    return pictures
+
+
 def without_web_fonts(svg: str) -> str:
     """The picture with the fonts of the machine that shows it, and with its spaces kept everywhere."""
     svg = re.sub(r"@font-face\s*\{.*?\}", "", svg, flags=re.DOTALL)
@@ -85,13 +120,16 @@ def without_web_fonts(svg: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--scripted", action="store_true", help="use the scripted session of the tests")
+    parser.add_argument("--sides", action="store_true", help="only the pictures that need no models")
     parser.add_argument("questions", metavar="QUESTION", nargs="*", help="asked one after the other")
     arguments = parser.parse_args()
     sys.path.insert(0, str(CHECKOUT))
     with tempfile.TemporaryDirectory() as folder:
-        session = scripted_session() if arguments.scripted else real_session(Path(folder))
-        pictures = asyncio.run(take(session, questions=arguments.questions or QUESTIONS))
-        session.close()
+        pictures = asyncio.run(take_sides(scripted_session()))
+        if not arguments.sides:
+            session = scripted_session() if arguments.scripted else real_session(Path(folder))
+            pictures |= asyncio.run(take(session, questions=arguments.questions or QUESTIONS))
+            session.close()
     IMAGES.mkdir(parents=True, exist_ok=True)
     for name, svg in pictures.items():
         target = IMAGES / f"{name}.svg"

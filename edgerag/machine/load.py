@@ -9,6 +9,36 @@ from collections.abc import Collection
 import psutil
 
 
+class CpuLoad:
+    """How busy each logical CPU is, whoever keeps it so. Counts from when it is made, or was asked last."""
+
+    def __init__(self) -> None:
+        self._last = self._read()
+
+    def shares(self) -> dict[int, float]:
+        """Logical CPU -> the share of the time since then in which it worked, 0 to 1; empty where the system does not
+        tell."""
+        before, self._last = self._last, self._read()
+        found = {}
+        for cpu, (busy_s, all_s) in self._last.items():
+            passed = all_s - before.get(cpu, (0.0, 0.0))[1]
+            worked = busy_s - before.get(cpu, (0.0, 0.0))[0]
+            found[cpu] = min(1.0, max(0.0, worked / passed)) if passed > 0 else 0.0
+        return found
+
+    def _read(self) -> dict[int, tuple[float, float]]:
+        try:
+            every = psutil.cpu_times(percpu=True)
+        except (OSError, psutil.Error):  # a sandbox that hides /proc/stat
+            return {}
+        found = {}
+        for cpu, times in enumerate(every):
+            # Guests' time is part of the user's.
+            all_s = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
+            found[cpu] = (all_s - times.idle - getattr(times, "iowait", 0.0), all_s)
+        return found
+
+
 class OthersLoad:
     """Counts from when it is made, or was asked last."""
 

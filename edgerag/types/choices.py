@@ -18,3 +18,4 @@ ModelKind = Literal["chat", "embedder", "reranker"]
 SecondLookBy = Literal["off", "reranker", "likelihood", "yes_no"]
 # What to do when the context of the chat model does not fit into the free memory.
 WhenTight = Literal["shrink", "refuse"]
+ThemeName = Literal["dark", "light", "high-contrast", "no-colour"]  # how the terminal UI is painted

@@ -12,10 +12,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from edgerag.config import Settings, load_settings
+from edgerag.config import NO_COLOUR_VARIABLE
 from edgerag.errors import ModelError, UsageError
 from edgerag.locations import locate, user_path
 from edgerag.session import Session
+from edgerag.settings.effective import SettingsSources
 from edgerag.types import AnswerDone, Filter
 from edgerag.ui import output, report
 from edgerag.ui.asking import AnswerPrinter
@@ -29,10 +30,20 @@ _ASK_SEVERAL = (None, "ask", "search")  # commands that take several libraries
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the parsed command. Raises EdgeragError."""
+    if arguments.no_color:
+        os.environ[NO_COLOUR_VARIABLE] = "1"  # for all that writes to the terminal
+    if arguments.command == "config":
+        from edgerag.ui.config_command import run_config
+
+        return run_config(settings_sources(arguments), arguments)
+    if arguments.command == "plot":
+        from edgerag.ui.plot_command import run_plot
+
+        return run_plot(arguments)
     with open_session(arguments) as session:
         match arguments.command:
             case None:
-                return _open_ui(session)
+                return _open_ui(session, settings_sources(arguments))
             case "ingest":
                 return _ingest(session, arguments)
             case "ask":
@@ -67,7 +78,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def open_session(arguments: argparse.Namespace) -> Session:
     """The session that flags, environment and config.toml describe."""
-    locations = locate(os.environ)
+    return Session(settings_sources(arguments).load(), locate(os.environ))
+
+
+def settings_sources(arguments: argparse.Namespace) -> SettingsSources:
+    """What the settings of this command are read from. Raises UsageError."""
     flags: dict[str, dict[str, Any]] = {}
     if arguments.library:
         name, *also = arguments.library
@@ -87,16 +102,17 @@ def open_session(arguments: argparse.Namespace) -> Session:
         flags["ingest"] = ingest_flags(arguments)
     if getattr(arguments, "no_llm", False):
         flags.setdefault("generation", {})["mode"] = "instant"
-    settings: Settings = load_settings(locations.config_file, os.environ, flags)
-    return Session(settings, locations)
+    if arguments.no_color:
+        flags["ui"] = {"theme": "no-colour"}
+    return SettingsSources(locate(os.environ).config_file, dict(os.environ), flags)
 
 
-def _open_ui(session: Session) -> int:
+def _open_ui(session: Session, sources: SettingsSources) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("The terminal UI needs a terminal.", remedy="Name a command: see `edgerag --help`.")
     from edgerag.ui.tui.app import run as run_app
 
-    return run_app(session)
+    return run_app(session, sources)
 
 
 def _ingest(session: Session, arguments: argparse.Namespace) -> int:

@@ -6,13 +6,8 @@ import argparse
 import dataclasses
 from typing import Any
 
-from edgerag.engine.gguf import read_header
-from edgerag.engine.recommend import WANTED_TOKENS_PER_S, Expectation, MachineSpeed, expect, largest, recommend
-from edgerag.errors import EdgeragError, ModelError
-from edgerag.machine.arithmetic import measure_arithmetic
-from edgerag.machine.bandwidth import measure_bandwidth
-from edgerag.machine.memory import available_bytes
-from edgerag.machine.topology import read_topology
+from edgerag.engine.measured_speed import Recommendation
+from edgerag.engine.recommend import WANTED_TOKENS_PER_S, Expectation, MachineSpeed, largest
 from edgerag.session import Session
 from edgerag.ui import output, report
 
@@ -21,59 +16,32 @@ _FEW = 10  # tokens per second; fewer are shown with a digit behind the point
 
 def run_recommend(session: Session, arguments: argparse.Namespace) -> int:
     """Raises EdgeragError when nothing can be measured."""
-    speed = _measure(session.settings.machine.threads or read_topology().thread_count)
-    context_tokens = session.settings.generation.context_tokens
-    at_hand = _at_hand(session, speed, context_tokens)
-    classes = recommend(speed, context_tokens=context_tokens)
+    found = session.recommend_models(report=report.say)
     if arguments.json:
         output.write_json(
             {
-                "machine": dataclasses.asdict(speed),
-                "context_tokens": context_tokens,
+                "machine": dataclasses.asdict(found.speed),
+                "context_tokens": found.context_tokens,
                 "wanted_tokens_per_s": WANTED_TOKENS_PER_S,
-                "models": [_record(expectation) for expectation in at_hand],
-                "classes": [_record(expectation) for expectation in classes],
+                "models": [_record(expectation) for expectation in found.at_hand],
+                "classes": [_record(expectation) for expectation in found.classes],
             }
         )
         return report.EXIT_OK
-    output.write(_machine_line(speed, context_tokens))
+    output.write(recommendation_text(found))
+    return report.EXIT_OK
+
+
+def recommendation_text(found: Recommendation) -> str:
     heading = ("model", "weights", "file", "memory", "writes", "reads", "")
-    output.write(output.table([heading, *(_row(expectation) for expectation in [*at_hand, *classes])]))
-    best = largest(classes)
-    output.write(
+    best = largest(found.classes)
+    closing = (
         f"The largest that writes {WANTED_TOKENS_PER_S:g} tokens per second or more: {best.name} in {best.weights}.\n"
         if best
         else f"No size class writes {WANTED_TOKENS_PER_S:g} tokens per second here.\n"
     )
-    return report.EXIT_OK
-
-
-def _measure(threads: int) -> MachineSpeed:
-    measured = measure_bandwidth([threads])
-    if measured.best is None:
-        raise EdgeragError(f"How fast this machine reads its memory cannot be told: {measured.method}.")
-    return MachineSpeed(
-        threads=threads,
-        bytes_per_s=measured.best.bytes_per_s,
-        operations_per_s=threads * measure_arithmetic(),
-        free_bytes=available_bytes(),
-    )
-
-
-def _at_hand(session: Session, speed: MachineSpeed, context_tokens: int) -> list[Expectation]:
-    """The chat models that are on this machine; one whose header makes no sense is named and left out."""
-    found = []
-    for entry in session.catalog.entries():
-        if entry.kind != "chat" or entry.state != "ready" or entry.path is None:
-            continue
-        try:
-            header = read_header(entry.path)
-            window = min(context_tokens, header.context_tokens or context_tokens)
-            weights = header.weight_type
-            found.append(expect(header, name=entry.name, weights=weights, speed=speed, context_tokens=window))
-        except ModelError as error:
-            report.say(f"{entry.name}: {error}")
-    return found
+    rows = [heading, *(_row(expectation) for expectation in [*found.at_hand, *found.classes])]
+    return _machine_line(found.speed, found.context_tokens) + output.table(rows) + closing
 
 
 def _machine_line(speed: MachineSpeed, context_tokens: int) -> str:

@@ -38,14 +38,14 @@ def run_tune(session: Session, arguments: argparse.Namespace, cancelled: CancelC
         again=arguments.again,
         context_tokens=session.settings.generation.context_tokens,
         cancelled=cancelled,
-        report=lambda measured: say(f"  {_line(measured)}"),
+        report=lambda measured: say(f"  {measured_line(measured)}"),
     )
     if arguments.kv and not cancelled():
         tuning = _gate(session, model, tuning, tunings, questions, cancelled, say)
     if arguments.json:
         output.write_json(tuning_record(model, tuning))
     elif not arguments.quiet:
-        output.write(tuning_text(model, tuning))
+        output.write(tuning_text(tuning, name=model.name, file_name=model.path.name))
     if cancelled():
         return report.EXIT_INTERRUPTED
     if not tuning.finished:
@@ -102,7 +102,7 @@ def tuning_record(model: ModelFile, tuning: Tuning) -> dict[str, Any]:
     return {"model": model.name, "file": model.path.name, **record}
 
 
-def tuning_text(model: ModelFile, tuning: Tuning) -> str:
+def tuning_text(tuning: Tuning, *, name: str, file_name: str) -> str:
     """What was tried, what it gave, what was taken and why."""
     from edgerag.engine.tuning.choice import WAIT_NAMES
 
@@ -123,7 +123,7 @@ def tuning_text(model: ModelFile, tuning: Tuning) -> str:
     ]
     choice, gate = tuning.choice, tuning.gate
     taken = [
-        ("weights", choice.weights or f"{model.path.name} as it is"),
+        ("weights", choice.weights or f"{file_name} as it is"),
         ("flash attention", "on" if choice.flash_attention else "off"),
         ("threads", f"{choice.prefill_threads} for the prompt, {choice.decode_threads} for the answer"),
         ("batch", f"{choice.batch_tokens} tokens, {choice.micro_batch_tokens} at once"),
@@ -134,7 +134,7 @@ def tuning_text(model: ModelFile, tuning: Tuning) -> str:
         ("passages", gate_line(tuning)),
     ]
     state = "finished" if tuning.finished else "not finished: the same command goes on"
-    heading = f"{model.name}: tuned in {tuning.seconds:.0f} s, {state}\n\n"
+    heading = f"{name}: tuned in {tuning.seconds:.0f} s, {state}\n\n"
     lines = output.table(rows) + "\n" + output.table(taken)
     if gate is not None and gate.recipes:
         lines += "\n" + output.table([("passages", "right", "of", "")] + [_recipe(one) for one in gate.recipes])
@@ -167,7 +167,8 @@ def _rounded(rate: float) -> str:
     return f"{rate:.0f}" if rate >= 100 else f"{rate:.1f}"
 
 
-def _line(measured: Measurement) -> str:
+def measured_line(measured: Measurement) -> str:
+    """One measurement in a sentence."""
     if not measured.against:
         return f"{measured.what}: {measured.prefill_tps:.0f} tok/s of prompt, {measured.decode_tps:.0f} of answer"
     value = "" if measured.what == "all together" else f" {measured.value} instead of {measured.against}"

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, cast
 
 from scripted_session import ScriptedSession
 from textual.pilot import Pilot
 
+from edgerag.config import Overrides
 from edgerag.session import Session
+from edgerag.settings.effective import SettingsSources
 from edgerag.ui.tui.app import EdgeragApp
 from edgerag.ui.tui.screens.ask import AskScreen
 from edgerag.ui.tui.widgets.question_box import QuestionBox
@@ -81,10 +85,16 @@ class Driver:
 
 @asynccontextmanager
 async def running(
-    session: ScriptedSession | None = None, *, size: tuple[int, int] = (120, 36)
+    session: ScriptedSession | None = None,
+    *,
+    size: tuple[int, int] = (120, 36),
+    flags: Overrides | None = None,
 ) -> AsyncIterator[Driver]:
     """The app at work over ``session``, with its first look at the library done."""
-    app = EdgeragApp(cast("Session", session or ScriptedSession()))
+    session = session or ScriptedSession()
+    sources = SettingsSources(session.locations.config_file, dict(os.environ), flags or {})
+    session.settings = replace(session.settings, ui=sources.load().ui)
+    app = EdgeragApp(cast("Session", session), sources)
     async with app.run_test(size=size, notifications=True) as pilot:
         driver = Driver(app, cast("Pilot[Any]", pilot))
         await driver.until(lambda: app.facts.known)

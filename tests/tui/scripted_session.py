@@ -13,7 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from edgerag.config import LibrarySettings, Settings
+from edgerag.engine.catalog import CatalogEntry
+from edgerag.engine.measured_speed import Recommendation
+from edgerag.engine.recommend import MachineSpeed, recommend
+from edgerag.engine.tuning.choice import Choice
+from edgerag.engine.tuning.record import Measurement, Tuning
 from edgerag.errors import LibraryMissing, UsageError
+from edgerag.locations import Locations
 from edgerag.threads.sources import find_again
 from edgerag.threads.store import ThreadStore
 from edgerag.types import (
@@ -40,6 +46,7 @@ from edgerag.types import (
     InstantSentence,
     LibraryStatus,
     Message,
+    ModelFile,
     Page,
     ParsedDocument,
     Plan,
@@ -155,6 +162,7 @@ class ScriptedSession:
         self, *, documents: dict[str, ParsedDocument] | None = None, model: str = "smollm2-135m-instruct"
     ) -> None:
         self.settings = Settings(library=LibrarySettings(name="default"))
+        self.locations = Locations(Path.home() / "edgerag")  # that of the test: conftest.py
         self.model = model
         self.library = dict(DOCUMENTS if documents is None else documents)
         self.numbers = {path: number for number, path in enumerate(self.library, 1)}
@@ -167,6 +175,14 @@ class ScriptedSession:
         self.sources: tuple[Source, ...] | None = None
         self.pending = 0
         self.blocks: list[SegmentBlocks] = []
+        self.catalogue: list[CatalogEntry] = [
+            CatalogEntry(name, kind, "ready", size, "apache-2.0", "manifest", Path(f"/models/{name}.gguf"), "Q4_1")
+            for name, kind, size in (
+                ("smollm2-135m-instruct", "chat", 98_000_000),
+                ("qwen3-0.6b", "chat", 480_000_000),
+                ("all-minilm-l6-v2", "embedder", 46_000_000),
+            )
+        ]
         self.failures: dict[str, Exception] = {}
         self.histories: list[tuple[Turn, ...]] = []
         self.filters: list[Filter | None] = []
@@ -182,6 +198,7 @@ class ScriptedSession:
         self.before_delta: Callable[[int], None] = lambda index: None  # in the worker's thread
         self.before_model: Callable[[], None] = lambda: None
         self.before_answer: Callable[[], None] = lambda: None
+        self.while_tuning: Callable[[], None] = lambda: None
         self.before_file: Callable[[int], None] = lambda index: None
         self.worker_names: set[str] = set()
 
@@ -397,6 +414,46 @@ class ScriptedSession:
         return self.kept
 
     # ------------------------------------------------------------ models and machine
+
+    def adopt(self, settings: Settings) -> None:
+        self._called("adopt")
+        self.settings = settings
+
+    def verify_models(self, names: Sequence[str] = ()) -> list[Finding]:
+        self._called("verify_models")
+        return [Finding(name, "ok", "98,000,000 bytes, SHA-256 0123456789ab... as recorded") for name in names]
+
+    def provide_models(self, names: Sequence[str] = (), *, report: Callable[[str], None]) -> list[ModelFile]:
+        self._called("provide_models")
+        report("smollm2-135m-instruct: downloading edgerag-models through pip")
+        self.model = "smollm2-135m-instruct"
+        return []
+
+    def recommend_models(self, *, report: Callable[[str], None]) -> Recommendation:
+        self._called("recommend_models")
+        speed = MachineSpeed(threads=2, bytes_per_s=20e9, operations_per_s=1e11, free_bytes=8_000_000_000)
+        return Recommendation(speed, 4096, (), tuple(recommend(speed, context_tokens=4096)))
+
+    def add_model(self, path: Path) -> ModelFile:
+        self._called("add_model")
+        raise UsageError(f"{path} is no GGUF file.", remedy="Name another.")
+
+    def tune_model(
+        self,
+        name: str,
+        *,
+        cancelled: Callable[[], bool] = lambda: False,
+        report: Callable[[Measurement], None] = lambda _: None,
+    ) -> Tuning:
+        self._called("tune_model")
+        choice = Choice(prefill_threads=2, decode_threads=2)
+        report(Measurement("first", "", "", "", prefill_tps=210, decode_tps=41))
+        self.while_tuning()
+        return Tuning(choice=choice, first=choice, finished=not cancelled(), seconds=12.0)
+
+    def models(self) -> list[CatalogEntry]:
+        self._called("models")
+        return list(self.catalogue)
 
     def diagnose(self) -> list[Finding]:
         self._called("diagnose")

@@ -18,6 +18,8 @@ QUESTION = "How often is the diaphragm replaced?"
 @pytest.mark.parametrize("size", SIZES)
 async def test_with_no_model_and_no_library_it_says_what_to_do(size: tuple[int, int]) -> None:
     async with running(ScriptedSession(documents={}, model=""), size=size) as driver:
+        await driver.see("First steps")
+        await driver.press("escape")
         for words in ("edgerag models pull", "F2", "There are no documents yet.", "no model", "no documents"):
             assert words in driver.text
         await driver.ask("Anything?")
@@ -28,6 +30,7 @@ async def test_with_no_model_and_no_library_it_says_what_to_do(size: tuple[int, 
 async def test_a_model_and_documents_that_arrive_later_are_ticked_off() -> None:
     session = ScriptedSession(documents={}, model="")
     async with running(session) as driver:
+        await driver.press("escape")  # out of the first steps
         session.model = "smollm2-135m-instruct"
         session.library["/docs/a.md"] = ScriptedSession().library["/docs/kestrel-p40-manual.md"]
         session.numbers["/docs/a.md"] = 1
@@ -150,5 +153,5 @@ async def test_palette_offers_what_the_keys_do() -> None:
         await driver.press("ctrl+p")
         await driver.pilot.press(*"library")
         await driver.see("Library")
-        await driver.press("down", "enter")
+        await driver.press("enter")
         await driver.see("kestrel-p40-manual.md")

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +16,8 @@ from edgerag.config import (
     Settings,
     Share,
 )
+from edgerag.engine.tuning.choice import Choice
+from edgerag.engine.tuning.record import Tuning
 from edgerag.errors import EmbedderMismatch, LibraryError, LibraryMissing, UsageError
 from edgerag.index.hnsw.format import read_header
 from edgerag.index.hnsw.residency import Residency
@@ -508,3 +512,62 @@ def test_states_of_several_libraries_are_not_kept_on_the_disk(birds_and_beasts: 
         answered(session, "What does the heron wait for?")
         states = session._states()
         assert states.status().disk_limit_bytes == 0
+
+
+def test_changed_settings_hold_from_the_next_question_on(tmp_path: Path, docs: Path) -> None:
+    made: list[ScriptedGenerator] = []
+
+    def generator() -> ScriptedGenerator:
+        made.append(ScriptedGenerator("By day [1]."))
+        return made[-1]
+
+    embedder = HashingEmbedder()
+    with Session(Settings(), Locations(tmp_path), embedder=lambda: embedder, generator=generator) as session:
+        fill(session, docs)
+        answered(session, "When does the badger sleep?")
+        session.adopt(replace(Settings(), retrieval=RetrievalSettings(source_count=1)))
+        assert len(answered(session, "When does the badger sleep, and where does the heron stand?").sources) == 1
+        assert len(made) == 1, "the model need not be loaded again for that"
+
+        session.adopt(replace(session.settings, generation=GenerationSettings(context_tokens=2048)))
+        answered(session, "When does the badger sleep?")
+        assert len(made) == 2
+
+        session.adopt(replace(session.settings, generation=GenerationSettings(mode="instant")))
+        assert answered(session, "When does the badger sleep?").model == ""
+
+
+def test_what_needs_a_restart_stays_as_it_was_opened(tmp_path: Path, docs: Path) -> None:
+    with open_session(tmp_path) as session:
+        fill(session, docs)
+        other = replace(Settings(), library=LibrarySettings(name="other"), memory=MemorySettings(budget=64_000_000))
+        session.adopt(other)
+        assert session.settings.library.name == "default"
+        assert session.budget_bytes() == 256_000_000
+        assert len(session.documents()) == 2
+
+
+@pytest.mark.parametrize(("threads", "loads"), [(2, 2), (1, 1)])
+def test_a_model_that_was_tuned_is_loaded_anew_where_that_changes_something(
+    tmp_path: Path, docs: Path, monkeypatch: pytest.MonkeyPatch, threads: int, loads: int
+) -> None:
+    made: list[ScriptedGenerator] = []
+
+    def generator() -> ScriptedGenerator:
+        made.append(ScriptedGenerator("By day [1]."))
+        return made[-1]
+
+    def tuning(decode_threads: int) -> Tuning:
+        choice = Choice(prefill_threads=1, decode_threads=decode_threads)
+        return Tuning(choice=choice, first=choice)
+
+    monkeypatch.setattr("edgerag.engine.tuning.tune.current", lambda *_: tuning(1))
+    monkeypatch.setattr("edgerag.engine.tuning.tune.tune", lambda *_, **__: tuning(threads))
+    embedder = HashingEmbedder()
+    with Session(Settings(), Locations(tmp_path), embedder=lambda: embedder, generator=generator) as session:
+        session.__dict__["catalog"] = SimpleNamespace(find=lambda kind, name: None, folder=tmp_path)
+        fill(session, docs)
+        answered(session, "When does the badger sleep?")
+        assert session.tune_model(made[0].name).choice.decode_threads == threads
+        answered(session, "When does the badger sleep?")
+        assert len(made) == loads

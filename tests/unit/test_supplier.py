@@ -44,3 +44,32 @@ def test_a_failure_is_told_and_can_be_mended() -> None:
         supplier()
     assert supplier.made() is None
     assert supplier() == 7
+
+
+class Closable:
+    def __init__(self) -> None:
+        self.closed = threading.Event()
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+def test_what_is_discarded_is_closed_also_when_it_is_still_being_made() -> None:
+    gate = threading.Event()
+    things = [Closable(), Closable()]
+    made = Supplier(lambda: things[0])
+    made()
+    made.discard()
+    assert things[0].closed.is_set()
+
+    def make() -> Closable:
+        gate.wait(10)
+        return things[1]
+
+    making = Supplier(make)
+    making.start()
+    making.discard()
+    assert not things[1].closed.is_set()
+    gate.set()
+    assert things[1].closed.wait(10)
+    Supplier(make).discard()  # never asked for: nothing to do

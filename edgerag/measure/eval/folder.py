@@ -8,14 +8,10 @@ from typing import Any
 
 from edgerag.errors import UsageError
 from edgerag.machine.disk import storage_error
-from edgerag.measure.eval.plots import bars, curves
+from edgerag.measure.charts import chart_svg, eval_charts
 from edgerag.measure.eval.result import Result, result_record
 from edgerag.measure.eval.tables import Table, heading, result_tables
 from edgerag.safe_text import json_text
-
-_CHARTED = ("hit@1", "hit@5", "recall@10", "mrr@10", "ndcg@10")
-# Not in the chart of times: they hold other stages.
-_SUMS = ("to_sources", "total")
 
 
 def make_folder(folder: Path) -> None:
@@ -31,7 +27,7 @@ def make_folder(folder: Path) -> None:
 def write_folder(folder: Path, result: Result) -> list[Path]:
     """Writes all files and gives their paths. Raises StorageFull."""
     record = result_record(result, per_question=True)
-    charts = _charts(record)
+    charts = {f"{chart.name}.svg": chart_svg(chart) for chart in eval_charts(record)}
     files = {
         "result.json": json_text(record, indent=1) + "\n",
         "report.md": markdown(record, charts=list(charts)),
@@ -66,21 +62,6 @@ def table_lines(table: Table) -> list[str]:
     rows = [[_cell(cell) for cell in row] for row in (table.header, *table.rows)]
     rules = ["---", *["---:"] * (len(table.header) - 1)]
     return ["| " + " | ".join(row) + " |" for row in (rows[0], rules, *rows[1:])]
-
-
-def _charts(record: Mapping[str, Any]) -> dict[str, str]:
-    figures = record["figures"]
-    charts = {}
-    if stages := figures["stages"]:
-        measures = {name: {stage: values[name] for stage, values in stages.items()} for name in _CHARTED}
-        charts["ranking.svg"] = bars(f"{record['set']}: ranking", measures, up="mean over the questions")
-        charts["hits.svg"] = curves(
-            f"{record['set']}: hit@k", figures["hit_curve"], across="k", up="share of the questions"
-        )
-    times = {stage.replace("_", " "): values for stage, values in figures["latency_ms"].items() if stage not in _SUMS}
-    if times:
-        charts["times.svg"] = bars(f"{record['set']}: times", times, up="milliseconds")
-    return charts
 
 
 def _cell(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Charts as SVG, written here: two kinds, no dependency, the same figures always the same bytes (decision 039)."""
+"""Charts as SVG, written here: three kinds, no dependency, the same figures always the same bytes (decision 039)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#
 _WIDTH, _HEIGHT = 640, 360
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 150, 40, 44
 _TICKS = 5
+_ROW, _ROWS_LEFT, _ROWS_RIGHT, _ROWS_TOP, _ROWS_BOTTOM = 18, 220, 70, 44, 12
 
 
 def curves(title: str, series: Mapping[str, Sequence[float]], *, across: str, up: str) -> str:
-    """Lines over 1, 2, 3, ...; values are between 0 and 1."""
+    """Lines over 1, 2, 3, ...; values from 0 on, and the axis to 1 at least."""
     count = max((len(values) for values in series.values()), default=1)
-    plot = _Plot(title, across=across, up=up, highest=1.0)
+    highest = max((value for values in series.values() for value in values), default=1.0)
+    plot = _Plot(title, across=across, up=up, highest=_round_above(max(1.0, highest)))
 
     def x(position: int) -> float:
         return _LEFT + plot.width * (position / max(1, count - 1))
@@ -50,6 +52,29 @@ def bars(title: str, groups: Mapping[str, Mapping[str, float]], *, up: str) -> s
     for place, name in enumerate(groups):
         plot.text(_LEFT + room * (place + 0.5), _HEIGHT - _BOTTOM + 16, name, anchor="middle")
     return plot.done()
+
+
+def rows(title: str, values: Mapping[str, float], *, up: str) -> str:
+    """A bar to the right for each name, with its value behind it; values from 0 on."""
+    height = _ROWS_TOP + _ROW * len(values) + _ROWS_BOTTOM
+    room = _WIDTH - _ROWS_LEFT - _ROWS_RIGHT
+    highest = max(values.values(), default=0.0) or 1.0
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" font-family="sans-serif" '
+        f'font-size="11" role="img"><title>{escape(title)}</title>',
+        f'<rect width="{_WIDTH}" height="{height}" fill="#ffffff"/>',
+        f'<text x="12" y="18" font-size="14">{escape(title)}</text>',
+        f'<text x="{_ROWS_LEFT}" y="{_ROWS_TOP - 6}">{escape(up)}</text>',
+    ]
+    for place, (name, value) in enumerate(values.items()):
+        y = _ROWS_TOP + _ROW * place
+        width = room * max(0.0, value) / highest
+        parts += [
+            f'<text x="{_ROWS_LEFT - 6}" y="{y + 12}" text-anchor="end">{escape(name)}</text>',
+            f'<rect x="{_ROWS_LEFT}" y="{y + 2}" width="{width:.1f}" height="{_ROW - 4}" fill="{_COLOURS[0]}"/>',
+            f'<text x="{_ROWS_LEFT + width + 5:.1f}" y="{y + 12}">{value:.4g}</text>',
+        ]
+    return "\n".join([*parts, "</svg>"]) + "\n"
 
 
 def _round_above(value: float) -> float:

@@ -7,48 +7,57 @@ messages. The ingest and the facts of the status line belong here, because sever
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.filter import Monochrome, NoColor
 from textual.screen import Screen
 from textual.signal import Signal
 
+from edgerag.errors import EdgeragError
 from edgerag.session import Session
+from edgerag.settings.effective import Effective, Setting, SettingsSources
+from edgerag.settings.keep import overridden_note
 from edgerag.types import Answer, IngestEvent
 from edgerag.ui.plain import plain
+from edgerag.ui.tui import palette
 from edgerag.ui.tui.facts import Facts
 from edgerag.ui.tui.ingest_view import IngestView
+from edgerag.ui.tui.keymap_file import Keymap
+from edgerag.ui.tui.keys import Keyed
+from edgerag.ui.tui.preferences import Preferences
 from edgerag.ui.tui.problem import Problem
 from edgerag.ui.tui.screens.ask import AskScreen
-from edgerag.ui.tui.screens.blocks import BlocksScreen
 from edgerag.ui.tui.screens.confirm import ConfirmDialog
-from edgerag.ui.tui.screens.doctor import DoctorScreen
-from edgerag.ui.tui.screens.help import HelpDialog
 from edgerag.ui.tui.screens.ingest import AddDocumentsDialog, IngestDialog, ended_sentence
-from edgerag.ui.tui.screens.library import LibraryScreen
+from edgerag.ui.tui.themes import THEMES, WITHOUT_COLOUR
 from edgerag.ui.tui.work import Run, RunEnded, RunEvent, RunFailed, consume
+
+if TYPE_CHECKING:
+    from edgerag.engine.catalog import CatalogEntry
 
 _LOOK_EVERY_S = 2.0
 _SHOW_INGEST_EVERY_S = 0.1
 
 
-def run(session: Session) -> int:
-    """Runs the terminal UI until the user leaves it; gives the exit code."""
-    app = EdgeragApp(session)
+def run(session: Session, sources: SettingsSources) -> int:
+    """Runs the terminal UI until the user leaves it; gives the exit code. ``sources``: where its settings are from."""
+    app = EdgeragApp(session, sources)
     session.tune_when_idle()
     app.run()
     return app.return_code or 0
 
 
-class EdgeragApp(App[None]):
+class EdgeragApp(Keyed, App[None]):
     """The terminal UI of one session."""
 
     TITLE = "edgerag"
+    KEYS_TITLE = "Everywhere"
     CSS_PATH = "app.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f1,question_mark", "help", "Keys", key_display="F1", tooltip="All keys"),
@@ -56,18 +65,25 @@ class EdgeragApp(App[None]):
         Binding("f3", "library", "Library", tooltip="List, remove documents"),
         Binding("f4", "doctor", "Check", tooltip="Check this machine"),
         Binding("f5", "blocks", "Index", tooltip="Blocks of the index in memory"),
+        Binding("f6", "machine", "Machine", show=False, priority=True, tooltip="Cores, memory, and what they do"),
+        Binding("f7", "models", "Models", show=False, priority=True, tooltip="List, switch, tune, verify models"),
+        Binding("f8", "settings", "Settings", show=False, tooltip="Look at and change settings"),
+        Binding("f9", "keymap", "Keys", show=False, tooltip="Look at and change keys"),
         Binding("ctrl+q", "quit", "Quit", priority=True),
     ]
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, sources: SettingsSources | None = None) -> None:
+        """``sources``: where the session's settings are from; None: its settings file alone."""
         super().__init__()
         self.session = session
+        self.preferences = Preferences(session, sources or SettingsSources(session.locations.config_file))
         self.facts = Facts(
             library_name=session.settings.library.name,
             also=session.settings.library.also,
             answers=session.settings.generation.mode,
         )
         self.facts_changed: Signal[Facts] = Signal(self, "facts")
+        self.keymap: Mapping[str, str] = {}  # the keys that the user has changed, by the names of bindings
         self.ingest_view = IngestView()
         self.ingest_changed: Signal[IngestView] = Signal(self, "ingest")
         self._ingest_run: Run | None = None
@@ -77,6 +93,11 @@ class EdgeragApp(App[None]):
         self._runs: set[Run] = set()
         self._looking = False
         self._look_wanted = False
+        self._guided = False
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's signature
+        # These two keys belong to text areas as well and go before them; but no key goes past a dialog.
+        return action not in ("machine", "models") or not self.screen.is_modal
 
     def get_key_display(self, binding: Binding) -> str:
         shown_key = super().get_key_display(binding)
@@ -86,6 +107,10 @@ class EdgeragApp(App[None]):
         return AskScreen()
 
     def on_mount(self) -> None:
+        for theme in THEMES:
+            self.register_theme(theme)
+        self._paint()
+        self.take_keymap(self.preferences.keymap_file.load())
         self.run_worker(self._warm())
         self.look_again()
         self.set_interval(_LOOK_EVERY_S, self._look_now_and_then)
@@ -123,13 +148,62 @@ class EdgeragApp(App[None]):
         self.push_screen(screen)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        yield from super().get_system_commands(screen)
         yield SystemCommand("Add documents", "Read a file or a folder into the library", self.action_add_documents)
         yield SystemCommand("Library", "The documents, and removing them", self.action_library)
         yield SystemCommand("Check", "Machine, engine, models, library", self.action_doctor)
+        yield SystemCommand("Machine", "Cores, memory, NUMA, and who uses them", self.action_machine)
+        yield SystemCommand("Models", "List, switch, tune, verify, recommend", self.action_models)
+        yield SystemCommand("First steps", "A model, documents, a question", self.action_guide)
+        yield SystemCommand("Plots", "The figures of an evaluation or a bench as charts", self.action_plots)
+        yield SystemCommand("Keys", "Every key, and changing it", self.action_keymap)
+        yield SystemCommand("Help", "What the keys do on this screen", self.action_help)
+        yield SystemCommand("Quit", "Leave the program", self.action_quit)
+        yield SystemCommand("Picture of the screen", "Saves it as an SVG file", self.deliver_screenshot)
+        yield from palette.screen_commands(self, screen)
+        yield from palette.theme_commands(self)
+        yield from palette.model_commands(self)
+        yield from palette.setting_commands(self)
+        yield SystemCommand("Settings", "Every setting, its value and its origin", self.action_settings)
         yield SystemCommand("Index", "The blocks of the index and their heat", self.action_blocks)
         if isinstance(screen, AskScreen):
             yield from screen.commands()
+
+    # ------------------------------------------------------------ settings
+
+    async def change_setting(self, setting: Setting, text: str | None) -> Effective:
+        """Keeps another value (None: the default) and goes on with it. Raises UsageError, StorageFull."""
+        after = await asyncio.to_thread(self.preferences.change, setting, text)
+        self._paint()
+        self._set_facts(answers=self.session.settings.generation.mode)
+        self.look_again()
+        return after
+
+    async def set_and_say(self, setting: Setting, text: str) -> None:
+        """As :meth:`change_setting`, from anywhere: how it went is a notification."""
+        try:
+            after = await self.change_setting(setting, text)
+        except EdgeragError as error:
+            self.show_problem(Problem.of(error))
+            return
+        if after.is_overridden:
+            note = overridden_note(setting, after.origin, after.where, after.value)
+            self.notify(plain(note), severity="warning", markup=False)
+
+    def take_keymap(self, keymap: Keymap) -> None:
+        """From now on these keys hold; what was wrong with them is said."""
+        self.keymap = keymap.keys
+        self.set_keymap(keymap.keys)
+        for trouble in keymap.troubles:
+            self.notify(plain(trouble), title="Keys", severity="warning", timeout=10, markup=False)
+
+    def _paint(self) -> None:
+        """In the colours of the theme that is set."""
+        name = self.session.settings.ui.theme
+        self.no_color = name == "no-colour"
+        others = [each for each in self._filters if not isinstance(each, (NoColor, Monochrome))]
+        self._filters = [*others, WITHOUT_COLOUR] if self.no_color else others
+        self.theme = name
+        self.refresh_css(animate=False)
 
     # ------------------------------------------------------------ facts
 
@@ -151,15 +225,28 @@ class EdgeragApp(App[None]):
             while True:
                 self._look_wanted = False
                 model = await asyncio.to_thread(self.session.chat_model_name)
+                models = await asyncio.to_thread(self.session.models)
                 library = await asyncio.to_thread(self.session.library_status)
                 resident_bytes = await asyncio.to_thread(self.session.resident_bytes)
-                self._set_facts(known=True, model=model, library=library, resident_bytes=resident_bytes)
+                self._set_facts(
+                    known=True, model=model, chat_models=_chat(models), library=library, resident_bytes=resident_bytes
+                )
+                self._guide_once()
                 if not self._look_wanted:
                     return
         except Exception as error:  # noqa: BLE001 - nobody awaits this: whatever happened is shown to the user
             self.show_problem(Problem.of(error))
         finally:
             self._looking = False
+
+    def _guide_once(self) -> None:
+        """Opens the first steps where nothing is there to ask and nothing to ask with, and nobody has begun to type."""
+        if self._guided:
+            return
+        self._guided = True
+        facts = self.facts
+        if not facts.has_documents and not facts.model and facts.answers == "model" and len(self.screen_stack) == 1:
+            self.action_guide()
 
     def _look_now_and_then(self) -> None:
         if self.ingest_view.running or not self.facts.ready:
@@ -243,16 +330,57 @@ class EdgeragApp(App[None]):
     # ------------------------------------------------------------ keys
 
     def action_help(self) -> None:
-        self.push_screen(HelpDialog())
+        from edgerag.ui.tui.screens.help import HelpDialog
+
+        self.push_screen(HelpDialog(self.screen))
 
     def action_library(self) -> None:
+        from edgerag.ui.tui.screens.library import LibraryScreen
+
         self.open_screen(LibraryScreen())
 
     def action_blocks(self) -> None:
+        from edgerag.ui.tui.screens.blocks import BlocksScreen
+
         self.open_screen(BlocksScreen())
 
     def action_doctor(self) -> None:
+        from edgerag.ui.tui.screens.doctor import DoctorScreen
+
         self.open_screen(DoctorScreen())
+
+    def action_guide(self) -> None:
+        from edgerag.ui.tui.screens.guide import GuideScreen
+
+        self.open_screen(GuideScreen())
+
+    def action_plots(self) -> None:
+        from edgerag.ui.tui.screens.plots import PlotsScreen
+
+        self.open_screen(PlotsScreen())
+
+    def action_machine(self) -> None:
+        from edgerag.ui.tui.screens.machine import MachineScreen
+
+        self.open_screen(MachineScreen())
+
+    def action_models(self) -> None:
+        from edgerag.ui.tui.screens.models import ModelsScreen
+
+        self.open_screen(ModelsScreen())
+
+    def action_keymap(self) -> None:
+        from edgerag.ui.tui.screens.keymap import KeymapScreen
+
+        self.open_screen(KeymapScreen())
+
+    def action_settings(self, search: str = "") -> None:
+        from edgerag.ui.tui.screens.settings import SettingsScreen
+
+        if isinstance(self.screen, SettingsScreen):
+            self.screen.look_for(search)
+        else:
+            self.open_screen(SettingsScreen(search))
 
     async def action_quit(self) -> None:
         """Leaves; asks first while documents are being read (pressed again, it does not ask)."""
@@ -267,3 +395,7 @@ class EdgeragApp(App[None]):
     def _quit_if(self, agreed: bool | None) -> None:
         if agreed:
             self.exit()
+
+
+def _chat(models: Iterable[CatalogEntry]) -> tuple[str, ...]:
+    return tuple(entry.name for entry in models if entry.kind == "chat" and entry.state == "ready")

@@ -15,6 +15,7 @@ class Facts:
     known: bool = False
     answers: GenerationMode = "model"  # what is to answer
     model: str = ""  # "" when there is no chat model
+    chat_models: tuple[str, ...] = ()  # all that are at hand
     library_name: str = ""
     also: tuple[str, ...] = ()  # libraries that are asked together with it
     library: LibraryStatus | None = None

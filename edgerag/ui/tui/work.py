@@ -16,6 +16,9 @@ from textual.message_pump import MessagePump
 
 from edgerag.ui.tui.problem import Problem
 
+Tell = Callable[[Any], None]
+Work = Callable[[Tell], Any]
+
 
 @dataclass(eq=False, slots=True)
 class Run:
@@ -56,6 +59,20 @@ class RunFailed(RunMessage):
 
 class RunEnded(RunMessage):
     """The last message of every run, whatever happened."""
+
+
+def call(target: MessagePump, run: Run, work: Work) -> None:
+    """Runs ``work(tell)`` to its end in this thread and posts to ``target`` what it tells, and last what it gives."""
+
+    def tell(news: Any) -> None:
+        target.post_message(RunEvent(run, news))
+
+    try:
+        target.post_message(RunEvent(run, work(tell)))
+    except Exception as error:  # noqa: BLE001 - a thread has no caller: whatever happened is shown to the user
+        target.post_message(RunFailed(run, Problem.of(error)))
+    finally:
+        target.post_message(RunEnded(run))
 
 
 def consume(target: MessagePump, run: Run, events: Callable[[], Iterator[Any]]) -> None:

@@ -9,7 +9,7 @@ from collections import namedtuple
 import psutil
 import pytest
 
-from edgerag.machine.load import OthersLoad
+from edgerag.machine.load import CpuLoad, OthersLoad
 
 Times = namedtuple("Times", "user system idle iowait")
 
@@ -48,3 +48,30 @@ def test_a_system_that_does_not_tell_counts_as_quiet(monkeypatch: pytest.MonkeyP
     load = OthersLoad({0})
     time.sleep(0.01)
     assert load.cores() == 0.0
+
+
+def test_the_load_of_each_cpu_is_its_share_of_the_time_since_it_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_guests = namedtuple("with_guests", "user system idle iowait guest")
+    readings = iter(
+        [
+            [with_guests(10, 5, 100, 0, 2), with_guests(0, 0, 50, 0, 0)],
+            [with_guests(13, 6, 104, 2, 2), with_guests(0, 0, 60, 0, 0)],
+            [
+                with_guests(13, 6, 104, 2, 2),
+                with_guests(5, 5, 60, 0, 0),
+                with_guests(1, 0, 1, 0, 0),
+            ],  # a third came online
+        ]
+    )
+    monkeypatch.setattr(psutil, "cpu_times", lambda percpu: next(readings))
+    load = CpuLoad()
+    assert load.shares() == {0: pytest.approx(0.4), 1: 0.0}
+    assert load.shares() == {0: 0.0, 1: 1.0, 2: 0.5}
+
+
+def test_where_the_load_is_not_told_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(percpu: bool) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(psutil, "cpu_times", refuse)
+    assert CpuLoad().shares() == {}

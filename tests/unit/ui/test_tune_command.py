@@ -37,7 +37,7 @@ TUNING = Tuning(
 
 
 def test_the_table_explains() -> None:
-    text = tuning_text(MODEL, TUNING)
+    text = tuning_text(TUNING, name=MODEL.name, file_name=MODEL.path.name)
     assert "small: tuned in 41 s, finished" in text
     weights = next(line for line in text.splitlines() if line.startswith("weights") and "Q8_0" in line)
     for words in ("Q4_1", "637 / 375", "99.0 / 97.0", "1.60", "taken", "Prompt 60% faster."):
@@ -51,7 +51,7 @@ def test_the_table_explains() -> None:
 
 
 def test_what_is_not_finished_says_how_to_go_on() -> None:
-    text = tuning_text(MODEL, Tuning(choice=FIRST, first=FIRST))
+    text = tuning_text(Tuning(choice=FIRST, first=FIRST), name=MODEL.name, file_name=MODEL.path.name)
     assert "not finished: the same command goes on" in text
     assert "small.gguf as it is" in text
     assert "models tune --kv" in text

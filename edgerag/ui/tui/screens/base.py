@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from textual.binding import ActiveBinding
 from textual.screen import ModalScreen, Screen
 
+from edgerag.ui.tui.keys import Keyed
 from edgerag.ui.tui.problem import Problem
 
 if TYPE_CHECKING:
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 ResultT = TypeVar("ResultT")
 
 
-class SessionScreen(Screen[ResultT]):
+class SessionScreen(Keyed, Screen[ResultT]):
     """A screen over the app's session."""
 
     @property
@@ -39,7 +42,22 @@ class SessionScreen(Screen[ResultT]):
         self.run_worker(guarded())
 
 
-class SessionDialog(ModalScreen[ResultT]):
+class SideScreen(SessionScreen[None]):
+    """A screen over the ask screen. Its footer has the room for its own keys: of those that work everywhere it shows
+    what lists them all."""
+
+    @property
+    def active_bindings(self) -> dict[str, ActiveBinding]:
+        def shown(active: ActiveBinding) -> bool:
+            return active.node is not self.app or active.binding.action == "help"
+
+        return {
+            key: active if shown(active) else active._replace(binding=replace(active.binding, show=False))
+            for key, active in super().active_bindings.items()
+        }
+
+
+class SessionDialog(Keyed, ModalScreen[ResultT]):
     """A dialog over another screen: only its own keys work."""
 
     @property

@@ -11,10 +11,13 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
+from edgerag.ui.tui.keys import Keyed
 
-class ConfirmDialog(ModalScreen[bool]):
+
+class ConfirmDialog(Keyed, ModalScreen[bool]):
     """True if the user agrees. Enter on the first button keeps things as they are."""
 
+    KEYS_TITLE = "A question before something is done"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", "Yes", show=False),
         Binding("n,escape", "answer(False)", "No", show=False),

@@ -15,7 +15,7 @@ from textual.widgets import Footer, Static
 from edgerag.types import Finding
 from edgerag.ui.tui import shown
 from edgerag.ui.tui.problem import Problem
-from edgerag.ui.tui.screens.base import SessionScreen
+from edgerag.ui.tui.screens.base import SideScreen
 
 _MARKS = {
     "ok": ("✓ ok     ", "$text-success"),
@@ -25,9 +25,10 @@ _MARKS = {
 }
 
 
-class DoctorScreen(SessionScreen[None]):
+class DoctorScreen(SideScreen):
     """The findings of ``session.diagnose()``."""
 
+    KEYS_TITLE = "Check"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "app.pop_screen", "Back"),
         Binding("r", "check", "Check again"),

@@ -1,77 +1,74 @@
-"""The keys, read from the bindings themselves, so that this page cannot lie."""
+"""The keys, read from the bindings themselves and the user's key map, so that this page cannot lie."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
+from textual.screen import Screen
 from textual.widgets import Static
 
-from edgerag.ui.tui.screens.ask import AskScreen
-from edgerag.ui.tui.screens.blocks import BlocksScreen
-from edgerag.ui.tui.screens.doctor import DoctorScreen
-from edgerag.ui.tui.screens.ingest import IngestDialog
-from edgerag.ui.tui.screens.library import LibraryScreen
-from edgerag.ui.tui.screens.viewer import ViewerScreen
-from edgerag.ui.tui.widgets.conversation import Conversation
-from edgerag.ui.tui.widgets.path_box import PathBox
-from edgerag.ui.tui.widgets.question_box import QuestionBox
-from edgerag.ui.tui.widgets.sources import SourcesPane
-from edgerag.ui.tui.widgets.thread_list import ThreadList
-from edgerag.ui.tui.widgets.threads_pane import ThreadsPane
+from edgerag.ui.tui.keymap_file import key_names
+from edgerag.ui.tui.keys import EVERYWHERE, Keyed, Shortcut, keyed_classes, scope_of, shortcuts_of, title_of
+from edgerag.ui.tui.screens.base import SessionDialog
 
 _KEY_COLUMN = 14
 
 
-class HelpDialog(ModalScreen[None]):
-    """Scrolls; any of its keys closes it."""
+class HelpDialog(SessionDialog[None]):
+    """First what works on the screen below, then what works everywhere, then the rest. Scrolls; any of its keys
+    closes it."""
 
+    KEYS_TITLE = "The page of keys"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,f1,question_mark,enter", "dismiss", "Close"),
     ]
     AUTO_FOCUS = "VerticalScroll"
 
+    def __init__(self, screen: Screen[Any]) -> None:
+        """``screen``: the one that the user asks about."""
+        super().__init__()
+        self._below = screen
+
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="dialog tall"):
-            yield Static(_content(self.app.BINDINGS))
+            yield Static(_content(_here(self._below), self.edgerag.keymap))
 
 
-def _content(app_bindings: Iterable[BindingType]) -> Content:
-    sections = [
-        ("Everywhere", app_bindings),
-        ("Question", QuestionBox.BINDINGS),
-        ("Answers", [*AskScreen.BINDINGS, *Conversation.BINDINGS]),
-        ("Sources", SourcesPane.BINDINGS),
-        ("Threads", [*ThreadsPane.BINDINGS, *ThreadList.BINDINGS]),
-        ("Passage", ViewerScreen.BINDINGS),
-        ("Add documents", [*PathBox.BINDINGS, *IngestDialog.BINDINGS]),
-        ("Library", LibraryScreen.BINDINGS),
-        ("Check", DoctorScreen.BINDINGS),
-        ("Index", BlocksScreen.BINDINGS),
-    ]
-    blocks = [Content("\n").join([Content.styled(title, "bold $text-accent"), *_lines(b)]) for title, b in sections]
+def _here(screen: Screen[Any]) -> list[str]:
+    """The scopes of the screen and of what lies on it."""
+    nodes = [screen, *(node for node in screen.query("*") if isinstance(node, Keyed))]
+    return list(dict.fromkeys(scope_of(type(node)) for node in nodes))
+
+
+def _content(here: Sequence[str], keymap: Mapping[str, str]) -> Content:
+    classes = keyed_classes()
+    first = [cls for scope in here for cls in classes if scope_of(cls) == scope]
+    everywhere = [cls for cls in classes if scope_of(cls) == EVERYWHERE]
+    rest = [cls for cls in classes if cls not in first and cls not in everywhere]
+    blocks = []
+    for heading, group in (("On this screen", first), ("Everywhere", everywhere), ("Elsewhere", rest)):
+        if group:
+            blocks.append(Content.styled(heading, "bold underline"))
+        for cls in group:
+            title = [] if cls in everywhere else [Content.styled(title_of(cls), "bold $text-accent")]
+            lines = [line for shortcut in shortcuts_of(cls) for line in _lines(shortcut, keymap)]
+            blocks.append(Content("\n").join([*title, *lines]))
     closing = Content.styled(
-        "Text is selected with the mouse and copied with Ctrl+C. Esc closes this page.", "$foreground 60%"
+        "Everything can be clicked as well: rows, marks, the keys at the foot. Text is selected with the mouse and "
+        "copied with Ctrl+C. F9 changes keys. Esc closes this page.",
+        "$foreground 75%",
     )
     return Content("\n\n").join([*blocks, closing])
 
 
-def _lines(bindings: Iterable[BindingType]) -> list[Content]:
-    lines = []
-    for binding in bindings:
-        if isinstance(binding, Binding) and binding.description:
-            keys = " ".join(_key_name(key) for key in binding.key.split(","))
-            gap = " " * (_KEY_COLUMN - len(keys)) if len(keys) < _KEY_COLUMN else "\n" + " " * (_KEY_COLUMN + 2)
-            lines.append(Content.assemble((f"  {keys}{gap}", "bold"), binding.tooltip or binding.description))
-    return lines
-
-
-def _key_name(key: str) -> str:
-    names = {"question_mark": "?", "escape": "Esc", "pageup": "PgUp", "pagedown": "PgDn", "delete": "Del"}
-    names |= {"left_square_bracket": "[", "right_square_bracket": "]", "slash": "/"}
-    return names.get(key) or "+".join(part.capitalize() if len(part) > 1 else part for part in key.split("+"))
+def _lines(shortcut: Shortcut, keymap: Mapping[str, str]) -> list[Content]:
+    if not shortcut.description:
+        return []
+    keys = key_names(shortcut.keys_in(keymap))
+    gap = " " * (_KEY_COLUMN - len(keys)) if len(keys) < _KEY_COLUMN else "\n" + " " * (_KEY_COLUMN + 2)
+    return [Content.assemble((f"  {keys}{gap}", "bold"), shortcut.description)]

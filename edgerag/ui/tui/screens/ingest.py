@@ -30,14 +30,15 @@ class AddDocumentsDialog(SessionDialog[list[Path] | None]):
         Binding("escape", "dismiss", "Cancel"),
     ]
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, *, title: str = "Add documents") -> None:
         super().__init__()
+        self._heading = title
         self._box = PathBox(folder)
         self._notice = Static(classes="notice")
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog tall"):
-            yield Static(Content.styled("Add documents", "bold"))
+            yield Static(Content.styled(self._heading, "bold"))
             yield Static(
                 Content.assemble(
                     "A file or a folder. ", ("Tab", "$text-accent"), " completes, ", ("Enter", "$text-accent"),
@@ -67,6 +68,7 @@ class AddDocumentsDialog(SessionDialog[list[Path] | None]):
 class IngestDialog(SessionDialog[None]):
     """The ingest that runs, or how the last one ended. Leaving it open or not changes nothing."""
 
+    KEYS_TITLE = "Reading documents"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop_or_close", "Stop / close"),
         Binding("enter,b", "close", "Go on asking meanwhile"),

@@ -20,13 +20,13 @@ from edgerag.ui.plain import one_line
 from edgerag.ui.tui import shown
 from edgerag.ui.tui.facts import Facts, library_figure
 from edgerag.ui.tui.problem import Problem
-from edgerag.ui.tui.screens.base import SessionScreen
+from edgerag.ui.tui.screens.base import SideScreen
 from edgerag.ui.tui.screens.confirm import ConfirmDialog
 
 _NAMED_IN_QUESTION = 5
 
 
-class LibraryScreen(SessionScreen[None]):
+class LibraryScreen(SideScreen):
     """A table of documents: mark with Space, remove with Delete."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -17,6 +17,7 @@ from textual.widgets import Static
 
 from edgerag.types import Exchange
 from edgerag.ui.tui.facts import Facts
+from edgerag.ui.tui.keys import Keyed
 from edgerag.ui.tui.widgets.exchange import ExchangeView
 from edgerag.ui.tui.widgets.welcome import Welcome
 
@@ -26,7 +27,7 @@ _EARLIER = "▲ Earlier questions of this conversation: scroll up or press Home"
 _DIGITS = "Passage of the source of that number (1 to 9)"
 
 
-class Conversation(VerticalScroll):
+class Conversation(Keyed, VerticalScroll):
     """Holds the exchanges; one of them is current, and its sources are shown beside."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

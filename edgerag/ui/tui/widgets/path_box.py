@@ -14,6 +14,7 @@ from textual.message import Message
 from textual.widgets import Input, OptionList
 
 from edgerag.ui.tui import shown
+from edgerag.ui.tui.keys import Keyed
 from edgerag.ui.tui.paths import Completion, common_continuation, complete, parse
 
 
@@ -26,7 +27,7 @@ class _PathInput(Input):
         super()._on_paste(events.Paste(shown.typed(event.text, lines=False)))
 
 
-class PathBox(Vertical):
+class PathBox(Keyed, Vertical):
     """Tab completes, Up and Down choose a completion, Enter sends the paths."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -11,9 +11,10 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from edgerag.ui.tui import shown
+from edgerag.ui.tui.keys import Keyed
 
 
-class QuestionBox(TextArea):
+class QuestionBox(Keyed, TextArea):
     """Enter sends, Ctrl+J (or Shift+Enter) breaks the line, Up and Down at the edge walk through
     the earlier questions; an unsent draft waits behind the newest."""
 

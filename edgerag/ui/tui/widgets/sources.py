@@ -14,13 +14,14 @@ from edgerag.types import Source, SourceState
 from edgerag.ui.place import full_place, headings_below, in_library, member_name, place
 from edgerag.ui.plain import one_line
 from edgerag.ui.tui import shown
+from edgerag.ui.tui.keys import Keyed
 from edgerag.ui.tui.widgets.peek import STATE_WORDS
 
 _QUOTE_ROWS = 3
 _INDENT = " " * 5  # as wide as "[1]✓ "
 
 
-class SourcesPane(OptionList):
+class SourcesPane(Keyed, OptionList):
     """A numbered list; cited sources are marked. Compact (one row each) where there is little room."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

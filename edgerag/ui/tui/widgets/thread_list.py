@@ -18,13 +18,14 @@ from textual.visual import Visual
 from edgerag.types import ThreadMatch
 from edgerag.ui.export.said import when
 from edgerag.ui.tui import shown
+from edgerag.ui.tui.keys import Keyed
 
 _ROWS = 2  # of a thread
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _DAYS_AGO = 7  # older ones are said by their date
 
 
-class ThreadList(ScrollView, can_focus=True):
+class ThreadList(Keyed, ScrollView, can_focus=True):
     """One of them is under the cursor, one is open."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

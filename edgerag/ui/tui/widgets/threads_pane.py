@@ -12,13 +12,14 @@ from textual.message import Message
 from textual.widgets import Input
 
 from edgerag.types import ThreadHead, ThreadMatch
+from edgerag.ui.tui.keys import Keyed
 from edgerag.ui.tui.widgets.line_input import LineInput
 from edgerag.ui.tui.widgets.thread_list import ThreadList
 
 _SEARCH_AFTER_S = 0.15  # of no key press: a search for each letter would be thrown away
 
 
-class ThreadsPane(Vertical):
+class ThreadsPane(Keyed, Vertical):
     """Shows what it is given; what is wanted of a thread goes to the screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

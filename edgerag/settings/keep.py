@@ -1,0 +1,116 @@
+"""Writes one setting into the settings file and leaves everything else in it as it was: comments, order, unknown keys.
+
+The new file takes the place of the old one at once, or not at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edgerag.config import Share, checked_value
+from edgerag.errors import UsageError
+from edgerag.machine.disk import storage_error, sync_folder
+from edgerag.settings.effective import Setting, value_text
+
+if TYPE_CHECKING:
+    from tomlkit import TOMLDocument
+
+
+def parsed_value(setting: Setting, text: str) -> Any:
+    """What ``text`` sets the setting to, as the program holds it; None unsets one that can be unset. Raises UsageError
+    that says what is wrong with it."""
+    if setting.can_be_unset and not text.strip():
+        return None
+    try:
+        return checked_value(setting.section, setting.key, text)
+    except ValueError as error:
+        raise UsageError(f"{setting.name}: {error}.", remedy=f"It can be: {setting.allowed}.") from error
+
+
+def keep_setting(config_file: Path, setting: Setting, text: str) -> None:
+    """Writes what a person typed. Raises UsageError for what it cannot be, or a file that is no TOML; StorageFull."""
+    value = parsed_value(setting, text)
+    if value is None:
+        forget_setting(config_file, setting)
+        return
+    if setting.is_size:  # as it is typed: "256 MB" says more than a row of digits
+        value = text.strip() if not isinstance(value, Share) else str(value)
+    keep_value(config_file, setting.section, setting.key, list(value) if isinstance(value, tuple) else value)
+
+
+def forget_setting(config_file: Path, setting: Setting) -> bool:
+    """The default holds again; False where the file did not have it. Raises as ``keep_setting``."""
+    return forget_value(config_file, setting.section, setting.key)
+
+
+def keep_value(file: Path, table: str, key: str, value: Any) -> None:
+    """``value`` is what TOML can hold. Raises UsageError for a file that is no TOML, StorageFull."""
+    import tomlkit
+
+    document = _read(file)
+    if table not in document:
+        document[table] = tomlkit.table()
+    part: Any = document[table]
+    if not hasattr(part, "items"):
+        raise UsageError(f"{file} holds {table!r} as a value, where its settings should stand.")
+    part[key] = value
+    _replace(file, tomlkit.dumps(document))
+
+
+def forget_value(file: Path, table: str, key: str) -> bool:
+    """Whether the file had it. Raises as ``keep_value``."""
+    import tomlkit
+
+    document = _read(file)
+    part: Any = document.get(table)
+    if part is None or key not in part:
+        return False
+    del part[key]
+    _replace(file, tomlkit.dumps(document))
+    return True
+
+
+def overridden_note(setting: Setting, origin: str, where: str, value: Any) -> str:
+    """Why what was just written is not felt: something stands above the file."""
+    above = f"the variable {where}" if origin == "environment" else "the command line"
+    return f"Kept, but {above} says {value_text(setting, value)!r}, and that stands above the file."
+
+
+def _read(file: Path) -> TOMLDocument:
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        return tomlkit.parse(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return tomlkit.document()
+    except (OSError, UnicodeDecodeError, TOMLKitError) as error:
+        raise UsageError(
+            f"{file} cannot be read: {error}.", remedy="Correct it in an editor, then try again."
+        ) from error
+
+
+def _replace(file: Path, text: str) -> None:
+    target = file.resolve()  # a link stays one
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+            with contextlib.suppress(FileNotFoundError):
+                Path(name).chmod(target.stat().st_mode & 0o777)
+            Path(name).replace(target)
+            sync_folder(target.parent)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                Path(name).unlink()
+            raise
+    except OSError as error:
+        raise storage_error(error, file) from error
