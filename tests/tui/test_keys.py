@@ -106,19 +106,19 @@ async def test_a_key_is_changed_in_the_program_works_at_once_and_is_kept() -> No
         await driver.see("F2 is taken")
         await driver.press("enter")
         await driver.until(lambda: isinstance(driver.app.screen, KeyDialog))
-        await driver.press("ctrl+l")
-        await driver.see("List, remove documents: Ctrl+l")
+        await driver.press("ctrl+b")
+        await driver.see("List, remove documents: Ctrl+b")
         await driver.press("escape", "escape")
         await driver.press("f3")
         assert not isinstance(driver.app.screen, LibraryScreen)
-        await driver.press("ctrl+l")
+        await driver.press("ctrl+b")
         await driver.until(lambda: isinstance(driver.app.screen, LibraryScreen))
         await driver.press("f1")
-        await driver.see("On this screen", "Ctrl+l")
+        await driver.see("On this screen", "Ctrl+b")
     file = session.locations.home / "keys.toml"
-    assert tomllib.loads(file.read_text()) == {"keys": {"app.library": "ctrl+l"}}
+    assert tomllib.loads(file.read_text()) == {"keys": {"app.library": "ctrl+b"}}
     async with running(session) as driver:
-        await driver.press("ctrl+l")
+        await driver.press("ctrl+b")
         await driver.until(lambda: isinstance(driver.app.screen, LibraryScreen))
         await driver.press("f9", "R")
         await driver.see("All keys are as they come")

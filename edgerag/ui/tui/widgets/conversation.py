@@ -24,9 +24,6 @@ from edgerag.ui.tui.widgets.welcome import Welcome
 _EARLIER = "▲ Earlier questions of this conversation: scroll up or press Home"
 
 
-_DIGITS = "Passage of the source of that number (1 to 9)"
-
-
 class Conversation(Keyed, VerticalScroll):
     """Holds the exchanges; one of them is current, and its sources are shown beside."""
 
@@ -40,10 +37,7 @@ class Conversation(Keyed, VerticalScroll):
         Binding("g", "do('go_on')", "Go on", show=True, tooltip="Go on with an answer that stopped"),
         Binding("left_square_bracket", "version(-1)", "Version before", show=False, key_display="["),
         Binding("right_square_bracket", "version(1)", "Version after", show=False, key_display="]"),
-        *(
-            Binding(f"{n}", f"peek({n})", "Passage of that source" if n == 1 else "", show=False, tooltip=_DIGITS)
-            for n in range(1, 10)
-        ),
+        *(Binding(f"{n}", f"peek({n})", f"Passage of source {n}", show=False) for n in range(1, 10)),
         Binding("n", "next_mark(1)", "Next source of the answer", show=False),
         Binding("p", "next_mark(-1)", "Previous source of the answer", show=False),
         Binding("enter", "open_peeked", "Open the passage in its document", show=False),

@@ -12,6 +12,7 @@ from textual.widgets import Static
 from edgerag.types import FilterText
 from edgerag.ui.export.said import filter_words
 from edgerag.ui.tui import shown
+from edgerag.ui.tui.keys import key_name
 
 
 class FilterLine(Static):
@@ -27,7 +28,9 @@ class FilterLine(Static):
     def show(self, typed: FilterText) -> None:
         words = filter_words(typed)
         self.display = bool(words)
-        hint = Content.styled("  Ctrl+L changes it", "$foreground 60%")
+        active = self.screen.active_bindings.values()
+        keys = [key_name(each.binding.key) for each in active if each.binding.action == "filter"]
+        hint = Content.styled(f"  {' or '.join(keys)} changes it" if keys else "", "$foreground 60%")
         self.update(Content.assemble(("Only ", "bold"), shown.line(words, 300), hint))
 
     def on_click(self, event: events.Click) -> None:
