@@ -231,9 +231,9 @@ def _candidates_of(query: datasets.Query, library: Library, model: Embedder) -> 
         words_first=False,
     )
     found = retrieve(plan, library=library, embedder=lambda: model, stopwatch=Stopwatch(), cancelled=lambda: False)
-    fused, chunks = fused_candidates(plan, found, library=library, rrf_k=settings.rrf_k)
-    fused = fused[:RERANKED]
+    fused = fused_candidates(plan, found, library=library, rrf_k=settings.rrf_k)[:RERANKED]
     ids = [each.chunk_id for each in fused]
+    chunks = {chunk.id: chunk for chunk in library.chunks(ids)}
     names = [chunks[chunk_id].path.removeprefix("/") for chunk_id in ids]
     of_document = [name in query.relevant for name in names]
     answer = query.answer.casefold()

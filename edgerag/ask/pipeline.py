@@ -116,6 +116,7 @@ def search(
             stopwatch=Stopwatch(),
             cancelled=lambda: False,
             where=where,
+            limit=max(limit, settings.second_look_count),
         )
 
     ranked = ranked_by(plan)
@@ -144,9 +145,11 @@ def ask(
     where: Filter | None = None,
     second_look: SecondLook | None = None,
     unfinished: Unfinished | None = None,
+    hit_limit: int = 0,
     cancelled: CancelCheck,
 ) -> Iterator[AskEvent]:
-    """Answers ``question`` from the documents of ``library`` that ``where`` lets through. With ``unfinished`` nothing
+    """Answers ``question`` from the documents of ``library`` that ``where`` lets through. Of the hits those
+    that are judged are read and told, and ``hit_limit`` at least. With ``unfinished`` nothing
     is looked up: that answer goes on where it ended, and the first AnswerDelta says again what there was of it.
 
     The suppliers are called only when needed, and in another thread, so that they may wait for a
@@ -165,6 +168,7 @@ def ask(
         where=where,
         second_look=second_look,
         unfinished=unfinished,
+        hit_limit=hit_limit,
         cancelled=cancelled,
     )
     try:
@@ -190,6 +194,7 @@ class _Asking:
         where: Filter | None,
         second_look: SecondLook | None,
         unfinished: Unfinished | None,
+        hit_limit: int,
         cancelled: CancelCheck,
     ) -> None:
         self._stopwatch = Stopwatch()
@@ -206,6 +211,7 @@ class _Asking:
         self._where = where
         self._second_look = second_look
         self._unfinished = unfinished
+        self._hit_limit = hit_limit
         self._cancelled = cancelled
         self._text: list[str] = []
         self._thought: list[str] = []
@@ -419,6 +425,7 @@ class _Asking:
             stopwatch=self._stopwatch,
             cancelled=self._cancelled,
             where=self._where,
+            limit=max(_judged_count(plan), self._hit_limit, self._retrieval.second_look_count),
         )
         ranked = look_again(
             plan,
@@ -434,7 +441,7 @@ class _Asking:
 
     def _select(self, plan: Plan, ranked: Ranked) -> None:
         with self._stopwatch.measure("select"):
-            judged = ranked.hits[: max(_JUDGED_HITS, 2 * plan.source_count)]
+            judged = ranked.hits[: _judged_count(plan)]
             probabilities = {
                 hit.chunk.id: chunk_probability(
                     # Of a question that was cut the embedder read a part, and the vector says little.
@@ -639,6 +646,10 @@ class _Remembering:
 
 def _passages(messages: Sequence[Message]) -> Iterator[Passage]:
     return (part for message in messages for part in message.parts if isinstance(part, Passage) and part.key)
+
+
+def _judged_count(plan: Plan) -> int:
+    return max(_JUDGED_HITS, 2 * plan.source_count)
 
 
 def _refuse_empty(library: Library) -> None:

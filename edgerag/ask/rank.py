@@ -19,7 +19,7 @@ from edgerag.ask.select import Likeness
 from edgerag.config import RetrievalSettings
 from edgerag.errors import EmbedderMismatch
 from edgerag.telemetry.stopwatch import Stopwatch
-from edgerag.types import CancelCheck, Embedder, Filter, Hit, Plan, Scores, StoredChunk, WordEvidence
+from edgerag.types import CancelCheck, Embedder, Filter, Hit, Plan, Scores, WordEvidence
 
 if TYPE_CHECKING:
     from edgerag.types import Library
@@ -52,8 +52,12 @@ def rank(
     stopwatch: Stopwatch,
     cancelled: CancelCheck,
     where: Filter | None = None,
+    limit: int | None = None,
 ) -> Ranked:
-    """Searches as planned. Raises Cancelled, LibraryError."""
+    """Searches as planned. ``limit``: of so many hits the text is read, and the others are left out; None reads all.
+
+    Raises Cancelled, LibraryError.
+    """
     found = retrieve(
         plan,
         library=library,
@@ -64,28 +68,29 @@ def rank(
         deadline_ms=settings.vector_deadline_ms,
     )
     with stopwatch.measure("fuse"):
-        fused, chunks = fused_candidates(plan, found, library=library, rrf_k=settings.rrf_k)
+        fused = fused_candidates(plan, found, library=library, rrf_k=settings.rrf_k)
     with stopwatch.measure("rerank"):
         ids = [each.chunk_id for each in fused[:RERANKED]]
         nearness = nearness_of(plan, found, library=library, ids=ids)
         order = rerank_all(fused[:RERANKED], words=library.word_evidence(plan.question, ids), nearness=nearness)
         if plan.added_words:
             order = _judged_by_own_words(order, words=library.word_evidence(plan.own_question, [i for i, _ in order]))
-    reranked = {chunk_id for chunk_id, _ in order}
-    rest = ((each.chunk_id, each.scores) for each in fused if each.chunk_id not in reranked)
-    hits = tuple(Hit(chunks[chunk_id], scores) for chunk_id, scores in (*order, *rest))
+    with stopwatch.measure("read"):
+        reranked = {chunk_id for chunk_id, _ in order}
+        rest = ((each.chunk_id, each.scores) for each in fused if each.chunk_id not in reranked)
+        scores = dict([*order, *rest][:limit])
+        hits = tuple(Hit(chunk, scores[chunk.id]) for chunk in library.chunks(list(scores)))
     likeness = Likeness() if nearness is None else Likeness(nearness.passages, nearness.background)
     return Ranked(hits, found.notes, found.exited_early, likeness)
 
 
-def fused_candidates(
-    plan: Plan, found: Retrieved, *, library: Library, rrf_k: int
-) -> tuple[list[Found], dict[int, StoredChunk]]:
-    """What both legs found by the fusion of their ranks, best first, and the chunks by id. A chunk that went away since
-    is left out."""
-    ids = list(dict.fromkeys(hit.chunk_id for hit in (*found.keyword, *found.vector)))
-    chunks = {chunk.id: chunk for chunk in library.chunks(ids)}
-    exact = exact_matches(exact_strings(plan.question), chunks.values())
+def fused_candidates(plan: Plan, found: Retrieved, *, library: Library, rrf_k: int) -> list[Found]:
+    """What both legs found by the fusion of their ranks, best first. Only where the question has exact strings the text
+    of all is read."""
+    exact = frozenset[int]()
+    if strings := exact_strings(plan.question):
+        ids = dict.fromkeys(hit.chunk_id for hit in (*found.keyword, *found.vector))
+        exact = exact_matches(strings, library.chunks(list(ids)))
     fused = fuse(
         keyword=found.keyword,
         vector=found.vector,
@@ -94,7 +99,7 @@ def fused_candidates(
         rrf_k=rrf_k,
         exact=exact,
     )
-    return [Found(chunk_id, scores, chunk_id in exact) for chunk_id, scores in fused if chunk_id in chunks], chunks
+    return [Found(chunk_id, scores, chunk_id in exact) for chunk_id, scores in fused]
 
 
 def rerank_all(found: Sequence[Found], *, words: WordEvidence, nearness: Nearness | None) -> list[tuple[int, Scores]]:

@@ -19,6 +19,7 @@ from edgerag.index import analyze, catalogue
 from edgerag.index.documents import read_text
 from edgerag.index.kv_names import chunk_name, document_hash
 from edgerag.index.store import stored_json
+from edgerag.index.unpacked import UnpackedParts
 from edgerag.index.word_rules import Rules, rules_of
 from edgerag.types import Chunk, ParsedDocument, StoredChunk
 
@@ -151,15 +152,19 @@ def pending_ids(db: sqlite3.Connection, document_id: int) -> list[int]:
     return [row[0] for row in rows]
 
 
-def read_chunks(db: sqlite3.Connection, chunk_ids: Sequence[int]) -> list[StoredChunk]:
+def read_chunks(
+    db: sqlite3.Connection, chunk_ids: Sequence[int], *, unpacked: UnpackedParts | None = None
+) -> list[StoredChunk]:
     """In the order asked for; ids that no longer exist are left out."""
+    if unpacked is not None:
+        unpacked.look_at(db)
     found: dict[int, StoredChunk] = {}
     for start in range(0, len(chunk_ids), _BATCH):
         ids = [int(chunk_id) for chunk_id in chunk_ids[start : start + _BATCH]]
         marks = ",".join("?" * len(ids))
         # The text put into the statement is question marks only.
         for row in db.execute(f"{_SELECT} WHERE c.id IN ({marks})", ids).fetchall():
-            found[row[0]] = _stored_chunk(db, row)
+            found[row[0]] = _stored_chunk(db, row, unpacked)
     return [found[chunk_id] for chunk_id in chunk_ids if chunk_id in found]
 
 
@@ -189,14 +194,14 @@ def pending_chunks(db: sqlite3.Connection, limit: int) -> list[StoredChunk]:
     return [_stored_chunk(db, row) for row in rows]
 
 
-def _stored_chunk(db: sqlite3.Connection, row: tuple[Any, ...]) -> StoredChunk:
+def _stored_chunk(db: sqlite3.Connection, row: tuple[Any, ...], unpacked: UnpackedParts | None = None) -> StoredChunk:
     document_id, start, end = row[1], row[6], row[7]
     page_first, page_last, line_first, line_last, token_count, context, kv_version, hidden, also_in = row[9:]
     chunk = Chunk(
         ordinal=row[5],
         start=start,
         end=end,
-        text=read_text(db, document_id, start=start, end=end),
+        text=read_text(db, document_id, start=start, end=end, unpacked=unpacked),
         heading_path=tuple(stored_json(row[8], list)),
         page_first=page_first,
         page_last=page_last,

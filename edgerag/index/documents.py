@@ -16,6 +16,7 @@ from typing import Any, Literal
 from edgerag.errors import LibraryDamaged, UsageError
 from edgerag.index import word_rules
 from edgerag.index.store import damaged_row, sql_text, stored_json
+from edgerag.index.unpacked import UnpackedParts
 from edgerag.types import MEMBER_MARK, Document, Heading, Page, ParsedDocument
 
 # What a file that could not be read was without: with it, it is tried again though it did not change.
@@ -241,19 +242,32 @@ def parsed_document(db: sqlite3.Connection, document_id: int) -> ParsedDocument:
     )
 
 
-def read_text(db: sqlite3.Connection, document_id: int, *, start: int, end: int) -> str:
+def read_text(
+    db: sqlite3.Connection, document_id: int, *, start: int, end: int, unpacked: UnpackedParts | None = None
+) -> str:
     """Characters ``start`` to ``end`` of a document. Raises LibraryDamaged if they are not all there."""
     if not isinstance(start, int) or not isinstance(end, int):  # SQLite keeps any value in any column
         raise damaged_row(f"the span {start!r} to {end!r} of document #{document_id}")
     if start >= end:
         return ""
     first, last = start // PART_CHARACTERS, (end - 1) // PART_CHARACTERS
+    if unpacked is not None and first == last:
+        part = unpacked.find((document_id, first))
+        if part is not None:
+            return _cut(part, document_id, start - first * PART_CHARACTERS, end - first * PART_CHARACTERS)
     parts = db.execute(
         "SELECT body FROM document_texts WHERE document_id = ? AND part BETWEEN ? AND ? ORDER BY part",
         (document_id, first, last),
     )
     offset = first * PART_CHARACTERS
-    text = "".join(_unpack(body, document_id) for (body,) in parts)[start - offset : end - offset]
+    text = "".join(_unpack(body, document_id) for (body,) in parts)
+    if unpacked is not None and first == last:
+        unpacked.keep((document_id, first), text)
+    return _cut(text, document_id, start - offset, end - offset)
+
+
+def _cut(part: str, document_id: int, start: int, end: int) -> str:
+    text = part[start:end]
     if len(text) != end - start:
         raise LibraryDamaged(
             f"The text of document #{document_id} is cut short.", remedy="Ingest that document's folder again."

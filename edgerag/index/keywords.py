@@ -16,6 +16,9 @@ from edgerag.types import Filter, LegHit
 # Weights of title, headings, body in BM25. A title says what the whole document is about, and stands
 # in each of its chunks.
 _COLUMN_WEIGHTS = (1.5, 1.5, 1.0)
+# Chunks that FTS5 weighs for a query, as good as never more: 1,000 take 0.7 ms. With these the five best are those that
+# all terms give for 98 % of questions over 100,000 chunks, and the reranker looks at all terms in any case.
+_MOST_WEIGHED = 6_000
 # Of FTS5's bm25(): see scores().
 _K1, _B, _LEAST_RARITY = 1.2, 0.75, 1e-6
 
@@ -27,14 +30,35 @@ def search(
     limit: int,
     where: Filter | None = None,
     rules: Sequence[Rules] | None = None,
+    counts: TermCounts | None = None,
 ) -> list[LegHit]:
     """The best chunks by BM25, higher is better; equal scores by id. Rarity is that of the whole library.
 
-    ``rules``: for this as for all below, those to make the words of the query by; None for those of the library.
+    Of a large library the commonest terms of the query have no part in it, unless the others find too little: FTS5
+    would weigh every chunk that holds any of them, and they say least. ``rules``: for this as for all below, those to
+    make the words of the query by; None for those of the library. ``counts`` are those of :func:`term_counts`.
     """
     terms = terms_of(db, query, rules)
     if not terms or limit < 1:
         return []
+    telling = _telling(terms, counts or term_counts(db, query, rules), limit=limit)
+    found = _best(db, telling, limit=limit, where=where)
+    return found if len(found) == limit or telling == terms else _best(db, terms, limit=limit, where=where)
+
+
+def _telling(terms: tuple[analyze.Term, ...], counts: TermCounts, *, limit: int) -> tuple[analyze.Term, ...]:
+    """The rarest terms that stand in so many chunks together, in their order; all, where they stand in no more."""
+    taken: set[int] = set()
+    rows = 0
+    for place in sorted(range(len(terms)), key=lambda place: (counts.holders[place], place)):
+        if rows >= limit and rows + counts.holders[place] > _MOST_WEIGHED:
+            break
+        taken.add(place)
+        rows += counts.holders[place]
+    return tuple(term for place, term in enumerate(terms) if place in taken)
+
+
+def _best(db: sqlite3.Connection, terms: tuple[analyze.Term, ...], *, limit: int, where: Filter | None) -> list[LegHit]:
     chosen, parameters = "", tuple[object, ...]()
     if where is not None:
         matching = filters.matching(where)

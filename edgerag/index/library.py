@@ -54,6 +54,7 @@ from edgerag.index.segments import (
     make_folders,
 )
 from edgerag.index.store import Store, translated
+from edgerag.index.unpacked import UnpackedParts
 from edgerag.index.vectors import vectors_of
 from edgerag.index.word_rules import Rules
 from edgerag.machine.disk import sync_folder
@@ -174,6 +175,7 @@ class Library:
         self.residency = residency
         self._segments = self._segment_set()
         self._counted: tuple[tuple[object, ...], TermCounts] | None = None
+        self._unpacked = UnpackedParts()
         self._mean: tuple[tuple[int, int], tuple[Vectors, int]] | None = None  # as of a generation
         with translated(folder):
             self._way = RightOfWay(folder) if lock is not None else None
@@ -411,7 +413,7 @@ class Library:
     def chunks(self, chunk_ids: Sequence[int]) -> list[StoredChunk]:
         """In the order given; ids that no longer exist are left out."""
         with self._store.reading() as db:
-            return chunk_rows.read_chunks(db, chunk_ids)
+            return chunk_rows.read_chunks(db, chunk_ids, unpacked=self._unpacked)
 
     def chunk_count(self) -> int:
         with self._store.reading() as db:
@@ -579,7 +581,8 @@ class Library:
         """The best chunks by BM25 among the documents of ``where``, higher is better; equal scores by id. ``rules``:
         for this as for all below, those of several libraries together; None for its own."""
         with self._store.reading() as db:
-            return keywords.search(db, query, limit=limit, where=where, rules=rules)
+            counts = self._counts(db, query, rules)
+            return keywords.search(db, query, limit=limit, where=where, rules=rules, counts=counts)
 
     def search_vectors(
         self,

@@ -44,6 +44,7 @@ SCORES = ("fused", "reranked")  # those of Scores that put all hits in an order
 HITS, SOURCES = "hits", "sources"
 # Not a stage of the flow: from the question until it is known what is shown.
 TO_SOURCES = "to_sources"
+_HITS = 1_000  # all that both legs find: more than are shown, as several can be of one document
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,7 @@ def ask_stage_by_stage(question: str, subject: Subject, *, cancelled: CancelChec
         retrieval=subject.retrieval,
         generation=subject.generation,
         second_look=subject.second_look,
+        hit_limit=_HITS,
         cancelled=cancelled,
     ):
         match event:

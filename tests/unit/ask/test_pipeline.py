@@ -129,6 +129,7 @@ def test_every_stage_is_timed(library: Library) -> None:
         "vector",
         "fuse",
         "rerank",
+        "read",
         "select",
         "instant",
         "model_load",

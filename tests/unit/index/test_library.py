@@ -3,6 +3,8 @@ from __future__ import annotations
 import dataclasses
 import errno
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from edgerag.errors import EmbedderMismatch, LibraryDamaged, LibraryMissing, UsageError
 from edgerag.index.documents import Touched
 from edgerag.index.hnsw.residency import Residency
+from edgerag.index.unpacked import UnpackedParts
 from edgerag.types import EmbedderIdentity, ParsedDocument
 
 PARAGRAPHS = [f"Paragraph number {i} tells of subject{i}." for i in range(30)]
@@ -67,6 +70,34 @@ def test_the_text_around_a_chunk_is_that_of_its_document(opened: Any, material: 
         assert before == parsed.text[max(0, chunk.start - 50) : chunk.start]
         assert behind == parsed.text[chunk.end : chunk.end + 50]
     assert library.text_around(999, 50) == ("", "")
+
+
+def test_what_was_unpacked_is_forgotten_when_anything_changes(opened: Any, material: Any) -> None:
+    writer = opened()
+    document_id = material.put(writer, "/a", ["The pump is red.", "The lid is blue."])
+    reader = opened("read")
+    ids = [each.id for each in writer.pending_chunks(9)]
+    for library in (writer, reader, reader):
+        assert [each.chunk.text for each in library.chunks(ids)] == ["The pump is red.", "The lid is blue."]
+    assert material.put(writer, "/a", ["It is new.", "The pump is red.", "The lid is blue."], content_sha256="1") == (
+        document_id
+    )
+    for library in (writer, reader):
+        assert [each.chunk.text for each in library.chunks(ids)] == ["The pump is red.", "The lid is blue."]
+    writer.remove_documents([document_id])
+    assert writer.chunks(ids) == reader.chunks(ids) == []
+
+
+def test_no_more_is_held_than_there_is_room_for() -> None:
+    parts = UnpackedParts(most_bytes=1_000)
+    with closing(sqlite3.connect(":memory:")) as db:
+        parts.look_at(db)
+        for number in range(20):
+            parts.keep((1, number), "x" * 100)
+        held = [number for number in range(20) if parts.find((1, number)) is not None]
+        assert held and held[-1] == 19 and len(held) < 10
+        parts.keep((2, 0), "y" * 5_000)
+        assert all(parts.find((1, number)) is None for number in range(20))
 
 
 def test_an_empty_document_is_kept(opened: Any) -> None:
