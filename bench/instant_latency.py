@@ -3,9 +3,10 @@
     python bench/instant_latency.py [--data DIR] [--questions 240] [--json FILE]
 
 The passages and their vectors are the set "text100k" of bench/vector_sets.py (EDGERAG_BENCH_CACHE); the questions are
-those of four data sets whose texts are among them, in turns. Beside the whole, each stage is given, and "selected": what
-passes until the sources are chosen. The question is embedded by the default embedder, which is loaded before: that of the set
-is a static distillation of it, so a found passage may be another one, at the same cost. No chat model is involved.
+those of four data sets whose texts are among them, in turns. Beside the whole, each stage is given, and "selected":
+what passes until the sources are chosen. The question is embedded by the default embedder, which is loaded before: that
+of the set is a static distillation of it, so a found passage may be another one, at the same cost. No chat model is
+involved.
 """
 
 from __future__ import annotations
