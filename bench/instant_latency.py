@@ -45,12 +45,9 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=240)
     parser.add_argument("--json", type=Path, help="where the result goes (default: bench/results)")
     arguments = parser.parse_args()
-    cache = [Path(folder) for folder in os.environ.get("EDGERAG_BENCH_CACHE", "").split(":") if folder]
-    folder = next(one for one in [CHECKOUT / "bench" / ".cache", *cache] if (one / "text100k.texts.json").exists())
+    folder = cached_set()
     texts = json.loads((folder / "text100k.texts.json").read_text(encoding="utf-8"))
-    data = datasets.data_folder(arguments.data)
-    each = [[query.text for query in datasets.load(name, data).queries] for name in _SETS]
-    questions = [question for row in zip(*each, strict=False) for question in row]
+    questions = questions_of(datasets.data_folder(arguments.data))
     vectors = np.load(folder / "text100k.base.npy", mmap_mode="r")
     embedder = default_embedder()
     with tempfile.TemporaryDirectory(prefix="edgerag-bench-") as scratch:
@@ -74,6 +71,16 @@ def main() -> None:
     for name, value in figures.items():
         print(f"{name:16} {value}")
     print(record("instant_latency", figures, parameters={"budget_bytes": _BUDGET_BYTES}, file=arguments.json))
+
+
+def cached_set() -> Path:
+    cache = [Path(folder) for folder in os.environ.get("EDGERAG_BENCH_CACHE", "").split(":") if folder]
+    return next(one for one in [CHECKOUT / "bench" / ".cache", *cache] if (one / "text100k.texts.json").exists())
+
+
+def questions_of(data: Path) -> list[str]:
+    each = [[query.text for query in datasets.load(name, data).queries] for name in _SETS]
+    return [question for row in zip(*each, strict=False) for question in row]
 
 
 def build(folder: Path, texts: Sequence[str], vectors: np.ndarray, embedder: Embedder) -> None:
