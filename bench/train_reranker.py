@@ -74,6 +74,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=6, help="networks whose scores are added")
     parser.add_argument("--check", action="store_true", help="write no weights")
     parser.add_argument("--features", action="store_true", help="make the features and stop")
+    parser.add_argument(
+        "--swap", action="store_true", help="train on the half to report of and judge the other; writes no weights"
+    )
     arguments = parser.parse_args()
     data = datasets.data_folder(arguments.data)
     model = default_embedder()
@@ -86,17 +89,17 @@ def main() -> None:
         (example, WEIGHTS[name] / len(chosen))
         for (name, _), examples in sets.items()
         if name in WEIGHTS
-        for chosen in [usable(to_train_on(name, examples))]
+        for chosen in [usable(to_train_on(name, examples, swap=arguments.swap))]
         for example in chosen
     ]
     network = train(
         tuned, hidden=arguments.hidden, epochs=arguments.epochs, decay=arguments.decay, seeds=arguments.seeds
     )
     print(f"trained in {time.monotonic() - began:.0f} s on {len(tuned)} lists")
-    figures = judge(sets, network)
-    if not arguments.check:
+    figures = judge(sets, network, swap=arguments.swap)
+    if not (arguments.check or arguments.swap):
         write(network)
-    parameters = {name: getattr(arguments, name) for name in ("hidden", "epochs", "decay", "seeds")}
+    parameters = {name: getattr(arguments, name) for name in ("hidden", "epochs", "decay", "seeds", "swap")}
     print(record("reranker", figures, parameters=parameters))
 
 
@@ -252,9 +255,12 @@ def _candidates_of(query: datasets.Query, library: Library, model: Embedder) -> 
     )
 
 
-def to_train_on(name: str, examples: Sequence[Example]) -> list[Example]:
+def to_train_on(name: str, examples: Sequence[Example], *, swap: bool) -> list[Example]:
+    """The even questions, and what was made of them; with ``swap`` the odd ones."""
     once = [example for example in examples if not example.again]
-    return [*(once if name == "scifact-train" else once[0::2]), *(e for e in examples if e.again)]
+    if name == "scifact-train":
+        return list(examples)
+    return once[1::2] if swap else [*once[0::2], *(e for e in examples if e.again)]
 
 
 def usable(examples: Sequence[Example]) -> list[Example]:
@@ -352,7 +358,7 @@ def write(network: Network) -> None:
 # ---------------------------------------------------------------- judging
 
 
-def judge(sets: dict[tuple[str, Passages], list[Example]], network: Network) -> dict[str, Any]:
+def judge(sets: dict[tuple[str, Passages], list[Example]], network: Network, *, swap: bool) -> dict[str, Any]:
     """hit@1 and nDCG@10 by document: of each leg, fused, and reranked, on what was not trained on."""
     orders: dict[str, Callable[[Example], NDArray[np.float32]]] = {
         "keyword": lambda example: example.rows[:, NAMES.index("keyword_rank")],
@@ -365,7 +371,7 @@ def judge(sets: dict[tuple[str, Passages], list[Example]], network: Network) -> 
         if name == "scifact-train":
             continue
         once = [example for example in examples if not example.again]
-        judged = [example for example in (once if name == "scifact" else once[1::2]) if example.wanted]
+        judged = [example for example in (once if name == "scifact" else once[0 if swap else 1 :: 2]) if example.wanted]
         row = {
             order: {
                 "hit@1": round(float(np.mean([_hit(e, scores(e)) for e in judged])), 4),
