@@ -285,6 +285,8 @@ def _checked(spec: dataclasses.Field[Any], default: Any, value: Any) -> Any:
     elif isinstance(default, str):
         if not isinstance(value, str):
             raise ValueError(f"{value!r} is not text")
+        if "\0" in value:  # no file is called so
+            raise ValueError(f"{value!r} holds a NUL character")
         choices = spec.metadata.get("choices", (value,))
         if value not in choices:
             raise ValueError(f"{value!r} is not one of {', '.join(map(repr, choices))}")
@@ -322,7 +324,7 @@ def _checked_switch(value: Any) -> bool:
 def _checked_list(value: Any) -> tuple[str, ...]:
     """Raises ValueError."""
     if isinstance(value, str):
-        return tuple(part.strip() for part in value.split(",") if part.strip())
-    if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):
+        value = tuple(part.strip() for part in value.split(",") if part.strip())
+    if isinstance(value, list | tuple) and all(isinstance(part, str) and "\0" not in part for part in value):
         return tuple(value)
     raise ValueError(f"{value!r} is not a list of texts")

@@ -204,7 +204,8 @@ def redundancy(texts: Sequence[str]) -> float:
 
 def _shingles(text: str) -> frozenset[tuple[str, ...]]:
     words = content_words(text)
-    return frozenset(pairwise(words)) or frozenset({tuple(words)})
+    # Without any words it is like nothing but itself.
+    return frozenset(pairwise(words)) or frozenset({tuple(words) or (text,)})
 
 
 def _jaccard(one: frozenset[tuple[str, ...]], other: frozenset[tuple[str, ...]]) -> float:

@@ -18,7 +18,7 @@ from edgerag.errors import UsageError
 from edgerag.index import analyze, catalogue
 from edgerag.index.documents import read_text
 from edgerag.index.kv_names import chunk_name, document_hash
-from edgerag.index.store import stored_json
+from edgerag.index.store import damaged_row, stored_json
 from edgerag.index.unpacked import UnpackedParts
 from edgerag.index.word_rules import Rules, rules_of
 from edgerag.types import Chunk, ParsedDocument, StoredChunk
@@ -169,22 +169,26 @@ def read_chunks(
 
 
 def text_around(db: sqlite3.Connection, chunk_id: int, characters: int) -> tuple[str, str]:
-    """So many characters of the document before a chunk and behind it, as far as there are. "" where the chunk next to
-    it holds what cannot be seen in the file, and for a chunk that is not there."""
+    """So many characters of the document before a chunk and behind it, as far as there are and as what stands there
+    can be seen in the file: they end where a chunk with hidden text does. "" for a chunk that is not there."""
     row = db.execute(
+        # A chunk has a character at least: no more of them can be as near as that.
         """SELECT c.document_id, c.start, c."end", d.text_length,
-            coalesce((SELECT max(hidden) FROM chunks o WHERE o.document_id = c.document_id
-                AND o.ordinal = c.ordinal - 1), 0),
-            coalesce((SELECT max(hidden) FROM chunks o WHERE o.document_id = c.document_id
-                AND o.ordinal = c.ordinal + 1), 0)
-        FROM chunks c JOIN documents d ON d.id = c.document_id WHERE c.id = ?""",
-        (chunk_id,),
+            coalesce((SELECT max(o."end") FROM chunks o WHERE o.document_id = c.document_id AND o.hidden
+                AND o.ordinal BETWEEN c.ordinal - ?2 AND c.ordinal - 1), 0),
+            coalesce((SELECT min(o.start) FROM chunks o WHERE o.document_id = c.document_id AND o.hidden
+                AND o.ordinal BETWEEN c.ordinal + 1 AND c.ordinal + ?2), d.text_length)
+        FROM chunks c JOIN documents d ON d.id = c.document_id WHERE c.id = ?1""",
+        (chunk_id, characters),
     ).fetchone()
     if row is None:
         return "", ""
-    document_id, start, end, length, hidden_before, hidden_behind = row
-    before = "" if hidden_before else read_text(db, document_id, start=max(0, start - characters), end=start)
-    behind = "" if hidden_behind else read_text(db, document_id, start=end, end=min(length, end + characters))
+    if not all(isinstance(each, int) for each in row):  # SQLite keeps any value in any column
+        raise damaged_row(f"the places around chunk #{chunk_id}")
+    document_id, start, end, length, hidden_end, hidden_start = row
+    first, last = max(0, start - characters, hidden_end), min(length, end + characters, hidden_start)
+    before = read_text(db, document_id, start=first, end=start) if first < start else ""
+    behind = read_text(db, document_id, start=end, end=last) if end < last else ""
     return before, behind
 
 

@@ -136,7 +136,7 @@ class Store:
         )
 
     def _connect(self, mode: str, *, immutable: bool = False) -> sqlite3.Connection:
-        uri = f"file:{quote(str(self.path))}?mode={mode}" + ("&immutable=1" if immutable else "")
+        uri = f"file:{quote(os.fsencode(self.path))}?mode={mode}" + ("&immutable=1" if immutable else "")
         connection = sqlite3.connect(
             uri, uri=True, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
         )

@@ -26,7 +26,10 @@ def parsed_value(setting: Setting, text: str) -> Any:
     if setting.can_be_unset and not text.strip():
         return None
     try:
+        text.encode()  # raises a ValueError: a lone surrogate, of an argument that is no UTF-8, has no place in TOML
         return checked_value(setting.section, setting.key, text)
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{setting.name}: {text!r} is not valid UTF-8, which the settings file is.") from error
     except ValueError as error:
         raise UsageError(f"{setting.name}: {error}.", remedy=f"It can be: {setting.allowed}.") from error
 
@@ -52,11 +55,9 @@ def keep_value(file: Path, table: str, key: str, value: Any) -> None:
     import tomlkit
 
     document = _read(file)
-    if table not in document:
-        document[table] = tomlkit.table()
-    part: Any = document[table]
-    if not hasattr(part, "items"):
-        raise UsageError(f"{file} holds {table!r} as a value, where its settings should stand.")
+    part = _table(document, table, file)
+    if part is None:
+        document[table] = part = tomlkit.table()
     part[key] = value
     _replace(file, tomlkit.dumps(document))
 
@@ -66,7 +67,7 @@ def forget_value(file: Path, table: str, key: str) -> bool:
     import tomlkit
 
     document = _read(file)
-    part: Any = document.get(table)
+    part = _table(document, table, file)
     if part is None or key not in part:
         return False
     del part[key]
@@ -80,12 +81,24 @@ def overridden_note(setting: Setting, origin: str, where: str, value: Any) -> st
     return f"Kept, but {above} says {value_text(setting, value)!r}, and that stands above the file."
 
 
+def _table(document: TOMLDocument, name: str, file: Path) -> Any:
+    """The table of that name; None where there is none. Raises UsageError for what is none."""
+    part: Any = document.get(name)
+    if part is not None and not hasattr(part, "items"):
+        raise UsageError(
+            f"{file} holds {name!r} as a value, where its settings should stand.",
+            remedy="Correct it in an editor, then try again.",
+        )
+    return part
+
+
 def _read(file: Path) -> TOMLDocument:
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
     try:
-        return tomlkit.parse(file.read_text(encoding="utf-8"))
+        with file.open(encoding="utf-8", newline="") as stream:  # its line ends stay
+            return tomlkit.parse(stream.read())
     except FileNotFoundError:
         return tomlkit.document()
     except (OSError, UnicodeDecodeError, TOMLKitError) as error:

@@ -1,18 +1,21 @@
 """``threads.sqlite``: how it is opened and made, its transactions, and what its errors mean.
 
 Promises: the file is its owner's alone (0600); a transaction is on the disk when it returns (WAL,
-synchronous=FULL) or never happened; what is deleted is overwritten (secure_delete). ``PRAGMA user_version`` is the
-number of steps applied; steps are only ever appended. The tables are described in docs/index-format.md.
+synchronous=FULL) or never happened; what is deleted is overwritten (secure_delete). A file on a disk that cannot be
+written is read. ``PRAGMA user_version`` is the number of steps applied; steps are only ever appended. The tables are
+described in docs/index-format.md.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sqlite3
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 from edgerag.errors import StorageFull, ThreadsError
 from edgerag.machine.disk import storage_error
@@ -71,21 +74,28 @@ class Database:
         self.path = path
         self._lock = threading.RLock()
         with self._translated():
+            place, is_writable = ":memory:", True
             if path is not None:
-                _make_private(path)
+                is_writable = _make_private(path)
+                place = _uri(path, is_writable=is_writable)
             self._connection = sqlite3.connect(
-                ":memory:" if path is None else path,
+                place,
+                uri=path is not None,
                 timeout=_BUSY_TIMEOUT_S,
                 isolation_level=None,
                 check_same_thread=False,
             )
+            # One damaged byte must not hide a whole conversation.
+            self._connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
             try:
-                self._prepare()
+                self._check()
+                if is_writable:
+                    self._prepare()
             except BaseException:
                 self._connection.close()
                 raise
 
-    def _prepare(self) -> None:
+    def _check(self) -> None:
         db = self._connection
         version = int(db.execute("PRAGMA user_version").fetchone()[0])
         application = int(db.execute("PRAGMA application_id").fetchone()[0])
@@ -96,6 +106,10 @@ class Database:
                 f"{self.path} has version {version} and this program knows versions up to {len(STEPS)}.",
                 remedy="Use the newer edgerag that wrote it.",
             )
+
+    def _prepare(self) -> None:
+        db = self._connection
+        version = int(db.execute("PRAGMA user_version").fetchone()[0])
         db.execute("PRAGMA secure_delete = ON")
         db.execute("PRAGMA foreign_keys = ON")
         db.execute("PRAGMA temp_store = MEMORY")
@@ -107,8 +121,11 @@ class Database:
                 f"BEGIN IMMEDIATE;\n{STEPS[number - 1]}\n"
                 f"PRAGMA application_id = {APPLICATION_ID};\nPRAGMA user_version = {number};\nCOMMIT;"
             )
-        # What was deleted while another window was reading may still lie in the log.
+        # What was deleted while another window was reading may still lie in the log. If one writes just now, that one
+        # folds it: whoever only wants to read does not wait.
+        db.execute("PRAGMA busy_timeout = 0")
         self._fold_log()
+        db.execute(f"PRAGMA busy_timeout = {round(_BUSY_TIMEOUT_S * 1000)}")
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -133,15 +150,13 @@ class Database:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
 
-    def forget_deleted(self) -> None:
-        """Makes sure that nothing of what was deleted is left in the files. Raises ThreadsError, StorageFull."""
+    def fold_log(self) -> None:
+        """What was deleted leaves the log, too, as far as other windows allow; the next that opens or closes the file
+        does the rest. Raises ThreadsError, StorageFull."""
         with self._lock, self._translated():
-            # FTS5 keeps the words of deleted rows until its parts are joined.
-            self._connection.execute("INSERT INTO exchange_words (exchange_words) VALUES ('optimize')")
             self._fold_log()
 
     def _fold_log(self) -> None:
-        """As far as other windows allow; the next that opens or closes the file does the rest."""
         self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
     def close(self) -> None:
@@ -164,15 +179,33 @@ class Database:
             if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise ThreadsError(f"{what} used: another program holds them.", remedy="Try again.") from error
             raise ThreadsError(f"{what} read: {error}.", remedy=_KEEP_A_COPY) from error
+        except UnicodeDecodeError as error:  # of a damaged file even SQLite's messages may be no text
+            raise ThreadsError(f"The conversations in {self.path} are damaged.", remedy=_KEEP_A_COPY) from error
         except OSError as error:
             raise storage_error(error, self.path or Path()) from error
 
 
-def _make_private(path: Path) -> None:
-    """Makes the file, or takes it from everybody but its owner. SQLite gives what lies beside it the same mode."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _uri(path: Path, *, is_writable: bool) -> str:
+    name = f"file:{quote(os.fsencode(path.absolute()))}"
+    if is_writable:
+        return name
+    log = path.with_name(f"{path.name}-wal")
+    # Without a log nobody is writing, and SQLite need not make files to read it, which it cannot here.
+    return f"{name}?mode=ro" if log.exists() and log.stat().st_size else f"{name}?mode=ro&immutable=1"
+
+
+def _make_private(path: Path) -> bool:
+    """Makes the file, or takes it from everybody but its owner. SQLite gives what lies beside it the same mode. False
+    for a file that is there and can only be read."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno in (errno.EROFS, errno.EACCES) and os.access(path, os.R_OK) and path.stat().st_size:
+            return False
+        raise
     try:
         os.fchmod(descriptor, 0o600)
     finally:
         os.close(descriptor)
+    return True

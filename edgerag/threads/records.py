@@ -98,7 +98,7 @@ def from_json(text: str, *, question: str, answer: str) -> KeptAnswer:
             }
         )
         return KeptAnswer(read, tuple(kept["hashes"]), int(kept["common"]))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
         raise ThreadsError(f"A kept answer is damaged: {error}.", remedy="Delete its thread.") from error
 
 
@@ -109,8 +109,11 @@ def filter_to_json(where: FilterText) -> str:
 def filter_from_json(text: str) -> FilterText:
     """Raises ThreadsError if it is not what was written."""
     try:
-        return FilterText(**json.loads(text or "{}"))
-    except (ValueError, TypeError) as error:
+        read = json.loads(text or "{}")
+        if not all(isinstance(value, str) for value in read.values()):
+            raise ValueError("its parts are no text")
+        return FilterText(**read)
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ThreadsError(f"A kept filter is damaged: {error}.", remedy="Delete its thread.") from error
 
 

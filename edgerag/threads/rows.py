@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
-from edgerag.errors import UsageError
+from edgerag.errors import ThreadsError, UsageError
 from edgerag.threads import records
 from edgerag.types import Exchange, ThreadHead
 
 HEAD = "SELECT id, library, title, began_ns, changed_ns, question_count FROM threads"
 _EXCHANGE = "SELECT id, thread_id, parent_id, asked_ns, state, question, text, problem, filter, answer FROM exchanges"
+# What an exchange follows is older and has a smaller id: in a damaged file the line ends where that is not so.
 _ANCESTORS = """
 WITH RECURSIVE line (id, parent_id, above) AS (
     SELECT id, parent_id, 0 FROM exchanges WHERE id = ?
     UNION ALL
-    SELECT e.id, e.parent_id, line.above + 1 FROM exchanges e JOIN line ON e.id = line.parent_id
+    SELECT e.id, e.parent_id, line.above + 1 FROM exchanges e JOIN line ON e.id = line.parent_id AND e.id < line.id
     LIMIT ?
 )
 SELECT id FROM line ORDER BY above DESC
@@ -37,7 +40,25 @@ def head(db: sqlite3.Connection, thread_id: int) -> ThreadHead:
     row = db.execute(f"{HEAD} WHERE id = ?", (thread_id,)).fetchone()
     if row is None:
         raise UsageError(f"There is no thread {thread_id}.", remedy="`edgerag threads list` names those there are.")
-    return ThreadHead(*row)
+    return head_of(row)
+
+
+def head_of(row: Sequence[Any]) -> ThreadHead:
+    """What is damaged of it is named so: the thread is still listed, and can be deleted."""
+    identity, library, title, *numbers = row
+    began_ns, changed_ns, question_count = (number if isinstance(number, int) else 0 for number in numbers)
+    title = title if isinstance(title, str) else "(damaged)"
+    return ThreadHead(identity, os.fsdecode(library), title, began_ns, changed_ns, question_count)
+
+
+def library_value(name: str) -> str | bytes:
+    """How the name of a library is kept: a library can be a folder whose name is no UTF-8, which SQLite keeps as
+    bytes."""
+    raw = os.fsencode(name)
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw
 
 
 def leaf(db: sqlite3.Connection, thread_id: int) -> int | None:
@@ -77,6 +98,8 @@ def exchanges(db: sqlite3.Connection, ids: Sequence[int]) -> list[Exchange]:
             continue
         versions = version_ids(db, exchange_id)
         identity, thread_id, parent_id, asked_ns, state, question, text, problem = row[:8]
+        if not isinstance(asked_ns, int) or not all(isinstance(each, str) for each in row[5:]):
+            raise ThreadsError(f"Question {identity} of thread {thread_id} is damaged.", remedy="Delete its thread.")
         exchange = Exchange(
             identity,
             thread_id,

@@ -58,7 +58,7 @@ class ThreadStore:
                 thread_id = rows.inserted(
                     db.execute(
                         "INSERT INTO threads (library, title, began_ns, changed_ns) VALUES (?, ?, ?, ?)",
-                        (library, title_of(question), now, now),
+                        (rows.library_value(library), title_of(question), now, now),
                     )
                 )
             else:
@@ -147,7 +147,7 @@ class ThreadStore:
             leaf = exchange_id
             while (
                 row := db.execute(
-                    "SELECT max(id) FROM exchanges WHERE parent_id = ?"
+                    "SELECT max(id) FROM exchanges WHERE parent_id = ?1 AND id > ?1"
                     " AND thread_id = (SELECT thread_id FROM exchanges WHERE id = ?1)",
                     (leaf,),
                 ).fetchone()
@@ -163,9 +163,9 @@ class ThreadStore:
     def heads(self, *, library: str | None) -> list[ThreadHead]:
         """Of one library, or of all; what changed last first."""
         with self._database.reading() as db:
-            where, values = ("", ()) if library is None else (" WHERE library = ?", (library,))
+            where, values = ("", ()) if library is None else (" WHERE library = ?", (rows.library_value(library),))
             found = db.execute(f"{rows.HEAD}{where} ORDER BY changed_ns DESC, id DESC", values)
-            return [ThreadHead(*row) for row in found]
+            return [rows.head_of(row) for row in found]
 
     def head(self, thread_id: int) -> ThreadHead:
         with self._database.reading() as db:
@@ -234,9 +234,10 @@ class ThreadStore:
         """The last questions asked of a library, each once, oldest first."""
         with self._database.reading() as db:
             found = db.execute(
-                "SELECT e.question, max(e.id) AS last FROM exchanges e JOIN threads t ON t.id = e.thread_id"
+                "SELECT CAST(e.question AS TEXT), max(e.id) AS last"
+                " FROM exchanges e JOIN threads t ON t.id = e.thread_id"
                 " WHERE t.library = ? GROUP BY e.question ORDER BY last DESC LIMIT ?",
-                (library, limit),
+                (rows.library_value(library), limit),
             )
             return [row[0] for row in found][::-1]
 
@@ -249,7 +250,7 @@ class ThreadStore:
             return []
         found: dict[int, ThreadMatch] = {}
         with self._database.reading() as db:
-            for head in (ThreadHead(*row) for row in db.execute(rows.HEAD)):
+            for head in map(rows.head_of, db.execute(rows.HEAD)):
                 title = fold(head.title)
                 if all(word in title for word in wanted):
                     found[head.id] = ThreadMatch(head, None, "")
@@ -260,11 +261,11 @@ class ThreadStore:
                 "SELECT e.thread_id, max(e.id) FROM exchange_words w JOIN exchanges e ON e.id = w.rowid"
                 " JOIN threads t ON t.id = e.thread_id WHERE exchange_words MATCH ? AND (?2 IS NULL OR t.library = ?2)"
                 " GROUP BY e.thread_id ORDER BY t.changed_ns DESC LIMIT ?",
-                (" AND ".join(expressions), library, limit),
+                (" AND ".join(expressions), None if library is None else rows.library_value(library), limit),
             )
             for thread_id, exchange_id in matched.fetchall():
                 question, text = db.execute(
-                    "SELECT question, text FROM exchanges WHERE id = ?", (exchange_id,)
+                    "SELECT CAST(question AS TEXT), CAST(text AS TEXT) FROM exchanges WHERE id = ?", (exchange_id,)
                 ).fetchone()
                 words = excerpt(question, text, wanted)
                 found[thread_id] = ThreadMatch(rows.head(db, thread_id), exchange_id, words)
@@ -284,7 +285,7 @@ class ThreadStore:
             return rows.head(db, thread_id)
 
     def delete(self, thread_ids: Sequence[int]) -> list[ThreadHead]:
-        """For good: nothing of them is left in the file. All or none."""
+        """For good: nothing of them is left in the file, whatever ends the program. All or none."""
         with self._database.writing() as db:
             gone = [rows.head(db, thread_id) for thread_id in dict.fromkeys(thread_ids)]
             for head in gone:
@@ -294,7 +295,9 @@ class ThreadStore:
                 )
                 db.execute("DELETE FROM threads WHERE id = ?", (head.id,))
                 db.execute("DELETE FROM drafts WHERE thread_id = ?", (head.id,))
-        self._database.forget_deleted()
+            # FTS5 keeps the words of deleted rows until its parts are joined.
+            db.execute("INSERT INTO exchange_words (exchange_words) VALUES ('optimize')")
+        self._database.fold_log()
         return gone
 
     # ------------------------------------------------------------ drafts
@@ -305,15 +308,19 @@ class ThreadStore:
             if text or where != FilterText():
                 db.execute(
                     "INSERT OR REPLACE INTO drafts (library, thread_id, text, filter) VALUES (?, ?, ?, ?)",
-                    (library, thread_id or 0, rows.storable(text), records.filter_to_json(where)),
+                    (rows.library_value(library), thread_id or 0, rows.storable(text), records.filter_to_json(where)),
                 )
             else:
-                db.execute("DELETE FROM drafts WHERE library = ? AND thread_id = ?", (library, thread_id or 0))
+                db.execute(
+                    "DELETE FROM drafts WHERE library = ? AND thread_id = ?",
+                    (rows.library_value(library), thread_id or 0),
+                )
 
     def draft(self, thread_id: int | None, *, library: str) -> tuple[str, FilterText]:
         with self._database.reading() as db:
             row = db.execute(
-                "SELECT text, filter FROM drafts WHERE library = ? AND thread_id = ?", (library, thread_id or 0)
+                "SELECT text, filter FROM drafts WHERE library = ? AND thread_id = ?",
+                (rows.library_value(library), thread_id or 0),
             ).fetchone()
             return (row[0], records.filter_from_json(row[1])) if row is not None else ("", FilterText())
 

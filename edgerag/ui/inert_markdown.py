@@ -13,7 +13,10 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
 
 # $x_1$ of one line, with no blank inside the signs, as people write prices: "from $5 to $10".
-_FORMULA = re.compile(r"\\\(.+?\\\)|\\\[.+?\\\]|\$\$[^$]+\$\$|\$(?![\s\d])[^$\n]*[^\s$\\]\$(?!\d)", re.DOTALL)
+# Not longer than a page: what is never closed is not looked for to the end of the text at each sign.
+_FORMULA = re.compile(
+    r"\\\(.{1,1000}?\\\)|\\\[.{1,1000}?\\\]|\$\$[^$]+\$\$|\$(?![\s\d])[^$\n]*[^\s$\\]\$(?!\d)", re.DOTALL
+)
 
 
 def inert_parser() -> MarkdownIt:

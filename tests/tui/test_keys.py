@@ -16,7 +16,7 @@ from textual.widgets import Static
 from edgerag.errors import UsageError
 from edgerag.settings.effective import all_settings
 from edgerag.ui.tui.keymap_file import KeymapFile
-from edgerag.ui.tui.keys import Shortcut, all_shortcuts, check_key, key_name, keyed_classes
+from edgerag.ui.tui.keys import Shortcut, all_shortcuts, check_key, key_name, keyed_classes, long_key
 from edgerag.ui.tui.screens.help import HelpDialog
 from edgerag.ui.tui.screens.keymap import KeyDialog, KeymapScreen
 from edgerag.ui.tui.screens.library import LibraryScreen
@@ -225,3 +225,38 @@ async def test_the_keys_screen_can_be_left() -> None:
     async with running() as driver:
         await driver.press("f9", "escape")
         assert not isinstance(driver.app.screen, KeymapScreen)
+
+
+@pytest.mark.parametrize(
+    "key", ["", ",", "a,,b", "ctrl+", "escpae", "nonsense+f", "ctrl+?", "\\u001b", "x" * 9999, "[bold]"]
+)
+def test_what_no_terminal_sends_is_told_and_takes_no_key_away(tmp_path: Path, key: str) -> None:
+    file = tmp_path / "keys.toml"
+    file.write_text(f'[keys]\n"viewer.copy" = "{key}"\n')
+    keymap = KeymapFile(file).load()
+    assert keymap.keys == {}
+    assert len(keymap.troubles) == 1
+
+
+def test_every_key_that_comes_with_the_program_and_every_sign_can_be_chosen() -> None:
+    copy = shortcut("viewer.copy")
+    signs = [long_key(chr(code)) for code in range(0x21, 0x7F)] + ["é", "ж", "日", "ctrl+shift+f6", "alt+left"]
+    for key in {*signs, *(key for one in SHORTCUTS for key in one.keys)}:
+        try:
+            check_key(copy, key, {}, SHORTCUTS)
+        except UsageError as error:
+            assert "No key is called" not in str(error), key
+
+
+@pytest.mark.parametrize("text", ["keys = 5", 'keys = "viewer.copy"', 'keys = ["viewer.copy"]', "[[keys]]", "[keys"])
+def test_no_key_is_written_into_a_damaged_file(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "keys.toml"
+    file.write_text(text)
+    for work in (
+        KeymapFile(file).reset_all,
+        lambda: KeymapFile(file).change(shortcut("viewer.copy"), "ctrl+b", SHORTCUTS),
+        lambda: KeymapFile(file).reset(shortcut("viewer.copy"), SHORTCUTS),
+    ):
+        with pytest.raises(UsageError, match=r"keys\.toml"):
+            work()
+    assert file.read_text() == text

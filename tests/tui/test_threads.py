@@ -409,3 +409,39 @@ async def test_every_action_is_in_the_palette() -> None:
             assert name in names
         for name in ("Export conversation", "Version before", "Version after", "Open source"):
             assert name in names
+
+
+async def test_a_full_disk_keeps_no_thread_from_being_left_opened_or_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = ScriptedSession()
+
+    def full(*_: object, **__: object) -> None:
+        raise StorageFull("The disk is full.", remedy="Free some space.")
+
+    async with running(session) as driver:
+        await driver.ask(QUESTION)
+        for write in ("keep_draft", "choose"):
+            monkeypatch.setattr(session.kept, write, full)
+        await driver.type_question("half a question")
+        await driver.press("ctrl+n")
+        await driver.until(lambda: not views(driver))
+        assert "What is typed is not kept" in driver.notifications
+        assert box(driver).text == ""
+        await open_first(driver)
+        assert [view.kept.question for view in views(driver)] == [QUESTION]
+        await driver.until(lambda: box(driver).text == "half a question")
+        await driver.press("ctrl+n", "ctrl+t", "slash", *"diaphragm")
+        await driver.press("enter", "enter")
+        await driver.until(lambda: views(driver))
+        await driver.until(lambda: box(driver).text == "half a question")
+
+
+async def test_a_damaged_draft_is_told_and_the_program_begins() -> None:
+    session = ScriptedSession()
+    session.kept.ask(QUESTION, library="default")
+    session.kept.keep_draft(None, "half", FilterText(types="pdf"), library="default")
+    with session.kept._database.writing() as db:
+        db.execute("UPDATE drafts SET filter = '[1]'")
+    async with running(session, size=(160, 40)) as driver:
+        await driver.until(lambda: "damaged" in driver.notifications)
+        await driver.see("Threads (1)")
+        assert box(driver).text == ""

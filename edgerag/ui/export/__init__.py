@@ -5,6 +5,7 @@ What documents, models and users wrote is text in all of them: it can open no li
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -54,12 +55,17 @@ def file_name(thread: Thread, form: ExportFormat) -> str:
 
 
 def write_new(path: Path, text: str) -> None:
-    """Raises UsageError if there is a file already, OutputRefused if it cannot be written."""
+    """All of it, or no file. Raises UsageError if there is a file already, OutputRefused if it cannot be written."""
     try:
         # A conversation is its owner's alone until he gives it away.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
-            file.write(text)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
+                file.write(text)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                path.unlink()  # ours: there was none before
+            raise
     except FileExistsError as error:
         raise UsageError(f"{str(path)!r} exists already.", remedy="Name another file.") from error
     except OSError as error:

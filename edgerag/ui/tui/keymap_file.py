@@ -86,8 +86,9 @@ class KeymapFile:
         return self.load()
 
     def reset_all(self) -> Keymap:
-        """Raises StorageFull."""
-        for name in list(self.load().keys) or [*read_config_file(self.file).get(_TABLE, {})]:
+        """Raises UsageError for a file that is damaged, StorageFull."""
+        table = read_config_file(self.file).get(_TABLE, {})
+        for name in [*table] if isinstance(table, Mapping) else [""]:  # which says what is wrong with the file
             forget_value(self.file, _TABLE, name)
         return self.load()
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from textual._keyboard_protocol import FUNCTIONAL_KEYS
 from textual.binding import Binding, BindingType
-from textual.keys import _character_to_key
+from textual.keys import Keys, _character_to_key
 
 from edgerag.errors import UsageError
 
@@ -60,6 +62,13 @@ _KEY_NAMES = {
     "left": "←",
     "right": "→",
 }
+_MODIFIERS = frozenset({"ctrl", "shift", "alt", "super", "hyper", "meta"})
+# Beside the letters, and signs by their Unicode names.
+_NAMED_KEYS = frozenset(
+    {key.value.rpartition("+")[2] for key in Keys}
+    | {_character_to_key(chr(code)) for code in range(0x21, 0x7F)}
+    | set(FUNCTIONAL_KEYS.values())
+) - {""}
 _ACTION_SIGNS = re.compile(r"\W+")
 
 
@@ -147,6 +156,8 @@ def all_shortcuts() -> list[Shortcut]:
 
 def check_key(wanted: Shortcut, key: str, keymap: Mapping[str, str], shortcuts: Iterable[Shortcut]) -> None:
     """Raises UsageError that says why ``key`` cannot be that of ``wanted``."""
+    if not _is_key(key):
+        raise UsageError(f"No key is called {key[:40]!r}.", remedy="Names are such as y, ?, f6, ctrl+y, shift+up.")
     name = key_name(key)
     if key in _RESERVED:
         raise UsageError(f"{name} {_RESERVED[key]}.", remedy="Choose another key.")
@@ -159,6 +170,21 @@ def check_key(wanted: Shortcut, key: str, keymap: Mapping[str, str], shortcuts: 
                 f"{name} is taken: {other.title}, {what[0].lower()}{what[1:]}.",
                 remedy="Choose another key, or change that one first.",
             )
+
+
+def _is_key(key: str) -> bool:
+    """Whether a terminal can send it, as Textual names keys."""
+    *modifiers, last = key.split("+")
+    if not set(modifiers) <= _MODIFIERS:
+        return False
+    if len(last) == 1:
+        return last.isalnum()
+    if last in _NAMED_KEYS:
+        return True
+    try:  # ``question_mark``
+        return _character_to_key(unicodedata.lookup(last.replace("_", " "))) == last
+    except KeyError:
+        return False
 
 
 def _meet(one: str, other: str) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from edgerag.errors import StorageFull, ThreadsError, UsageError
@@ -19,7 +19,22 @@ if TYPE_CHECKING:
     from edgerag.threads.store import ThreadStore
 
 _NOT_KEPT = "This conversation is not kept: it ends with the program."
+_DRAFT_NOT_KEPT = "What is typed is not kept: it ends with the program."
 _CARRIED_OVER = 30  # exchanges: what a follow-up looks back at
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What is typed and not sent, and the filter in force, of a thread or of none yet."""
+
+    thread_id: int | None
+    library: str
+    text: str
+    where: FilterText
+
+    def keep(self, store: ThreadStore) -> None:
+        """Raises ThreadsError, StorageFull."""
+        store.keep_draft(self.thread_id, self.text, self.where, library=self.library)
 
 
 class ThreadDesk:
@@ -33,6 +48,7 @@ class ThreadDesk:
         self.thread_id: int | None = None
         self.leaf_id: int | None = None  # the exchange that the next question follows
         self.title = ""
+        self._refused: dict[tuple[str, int | None], Draft] = {}  # drafts that the file did not take
 
     @property
     def library(self) -> str:
@@ -83,6 +99,42 @@ class ThreadDesk:
         self.thread_id, self.title = thread_id, head.title
         self.leaf_id = exchanges[-1].id if exchanges else None
         return exchanges
+
+    async def keep_draft(self, draft: Draft) -> None:
+        """In the file; where that refuses it, as long as the program runs, which is told once for each."""
+        store = await self.store()
+        place = (draft.library, draft.thread_id)
+        try:
+            await asyncio.to_thread(draft.keep, store)
+        except (StorageFull, ThreadsError) as error:
+            if place not in self._refused:
+                self._warn(Problem(error.message, f"{error.remedy} {_DRAFT_NOT_KEPT}".strip()))
+            self._refused[place] = draft
+        else:
+            self._refused.pop(place, None)
+
+    async def draft(self) -> tuple[str, FilterText]:
+        """Of the open thread. One that is damaged is told, and is none."""
+        refused = self._refused.get((self.library, self.thread_id))
+        if refused is not None:
+            return refused.text, refused.where
+        store = await self.store()
+        try:
+            return await asyncio.to_thread(store.draft, self.thread_id, library=self.library)
+        except ThreadsError as error:
+            self._warn(Problem(error.message, error.remedy))
+            return "", FilterText()
+
+    async def choose(self, exchange_id: int) -> bool:
+        """Whether the branch that this exchange is in is now the one in use: not where the file cannot be written,
+        which is told. Raises UsageError, ThreadsError."""
+        store = await self.store()
+        try:
+            await asyncio.to_thread(store.choose, exchange_id)
+        except StorageFull as error:
+            self._warn(Problem(error.message, error.remedy))
+            return False
+        return True
 
     def close(self) -> None:
         """The next question begins a new thread."""

@@ -180,3 +180,14 @@ def test_every_hit_is_a_source_or_left_out_and_the_budget_holds(
         assert selection.report.used_tokens <= selection.report.budget_tokens
     again = selected(plain, probabilities=probabilities, count=count, most=most, room_tokens=room)
     assert again == selection
+
+
+def test_passages_without_a_word_that_says_anything_are_no_copies_of_each_other(hit: Callable[..., Hit]) -> None:
+    hits = [
+        hit("$$$ --- 1/2", chunk_id=1),
+        hit("$$$ ---", chunk_id=2),
+        hit("### +++", chunk_id=3),
+        hit("### +++", chunk_id=4),
+    ]
+    assert why(selected(hits)).get(3) is None
+    assert why(selected(hits))[4] == "copy"

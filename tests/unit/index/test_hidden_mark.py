@@ -23,7 +23,18 @@ def test_hidden_words_next_to_a_chunk_are_not_given_as_what_stands_around_it(
     library.put_document(parsed, [*chunks[:2], dataclasses.replace(chunks[2], hidden=True)], **facts)
     middle = next(stored.id for stored in library.pending_chunks(9) if stored.chunk.ordinal == 1)
     before, behind = library.text_around(middle, 400)
-    assert before.startswith("All of it") and behind == ""
+    assert before.startswith("All of it") and behind.strip() == ""
+
+
+def test_hidden_words_behind_a_short_chunk_are_not_given_either(opened: Callable[..., Library], material: Any) -> None:
+    library = opened()
+    parsed, chunks = material.document(["not seen so", "short", "in the middle", "short too", "and not seen"])
+    facts = {"path": "/docs/a.pdf", "root": "/docs", "content_sha256": "0", "size_bytes": 1, "mtime_ns": 1}
+    hidden = [dataclasses.replace(chunk, hidden=chunk.ordinal in (0, 4)) for chunk in chunks]
+    library.put_document(parsed, hidden, **facts)
+    middle = next(stored.id for stored in library.pending_chunks(9) if stored.chunk.ordinal == 2)
+    before, behind = library.text_around(middle, 400)
+    assert (before.strip(), behind.strip()) == ("short", "short too")
 
 
 def test_the_mark_is_kept_and_taken_back(opened: Callable[..., Library], material: Any) -> None:

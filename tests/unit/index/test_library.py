@@ -542,3 +542,13 @@ def test_any_number_of_hits_may_be_asked_for(opened: Any, material: Any, limit: 
     assert len({hit.chunk_id for hit in hits}) == len(hits) == min(max(limit, 0), 30)
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     assert {hit.chunk_id for hit in hits} <= set(range(1, 31))
+
+
+def test_a_library_may_lie_in_a_folder_whose_name_is_no_text(opened: Any, material: Any, tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"b\xff?#%") / "lib"
+    parsed, chunks = material.document(PARAGRAPHS[:2])
+    facts = {"path": "/docs/a.txt", "root": "/docs", "content_sha256": "0", "size_bytes": 1, "mtime_ns": 1}
+    library = opened(folder=folder)
+    library.put_document(parsed, chunks, **facts)
+    library.close()
+    assert [document.path for document in opened("read", folder=folder).documents()] == ["/docs/a.txt"]

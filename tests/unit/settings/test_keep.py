@@ -116,3 +116,40 @@ def test_a_folder_in_the_way_is_told(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("a file")
     with pytest.raises((StorageFull, UsageError)):
         keep_setting(tmp_path / "home" / "config.toml", find_setting("retrieval.source_count"), "7")
+
+
+def test_line_ends_stay_what_they_are(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_bytes(b"[retrieval]\r\nsource_count = 5 # not more\r\n")
+    keep_setting(file, find_setting("retrieval.source_count"), "7")
+    assert file.read_bytes() == b"[retrieval]\r\nsource_count = 7 # not more\r\n"
+
+
+@pytest.mark.parametrize("text", ['memory = "budget"', "memory = 5", 'memory = ["budget"]', "[[memory]]\nbudget = 1"])
+def test_what_is_no_table_is_named_and_left_alone(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(text)
+    setting = find_setting("memory.budget")
+    with pytest.raises(UsageError, match="'memory' as a value"):
+        forget_setting(file, setting)
+    with pytest.raises(UsageError, match="'memory' as a value"):
+        keep_setting(file, setting, "1 GB")
+    assert file.read_text() == text
+
+
+@pytest.mark.parametrize("name", ["models.chat", "library.also", "library.name", "ui.theme", "memory.budget"])
+def test_what_is_no_text_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="not valid UTF-8"):
+        keep_setting(tmp_path / "config.toml", find_setting(name), "a\udcff")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("setting", [one for one in all_settings() if one.allowed.startswith(("text", "a list"))])
+def test_no_name_holds_a_nul(tmp_path: Path, setting: Setting) -> None:
+    file = tmp_path / "config.toml"
+    value = '["a\\u0000/b"]' if isinstance(setting.default, tuple) else '"a\\u0000/b"'
+    file.write_text(f"{setting.name} = {value}")
+    with pytest.raises(UsageError, match=setting.key):
+        load_settings(file, {}, {})
+    with pytest.raises(UsageError, match=setting.key):
+        keep_setting(tmp_path / "other.toml", setting, "a\0/b")

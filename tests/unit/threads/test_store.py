@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import signal
 import sqlite3
@@ -14,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edgerag.errors import StorageFull, ThreadsError, UsageError
+from edgerag.threads.database import Database
 from edgerag.threads.store import ThreadStore
 from edgerag.types import FilterText, Message, Passage
 
@@ -240,6 +243,7 @@ def test_two_windows_write_to_one_file(store: ThreadStore, file: Path) -> None:
 KILLED = """
 import sys
 from pathlib import Path
+from edgerag.threads.database import Database
 from edgerag.threads.store import ThreadStore
 store = ThreadStore(Path(sys.argv[1]))
 exchange = store.ask("What is asked?", library="default")
@@ -301,3 +305,141 @@ def test_any_text_is_kept_and_any_query_is_answered(question: str, text: str, qu
     assert kept.question == question.encode("utf-8", "replace").decode().replace("\0", "")
     store.search(query, library="default")
     store.close()
+
+
+def test_a_kill_behind_a_deletion_leaves_no_word_in_the_file(file: Path) -> None:
+    store = ThreadStore(file)
+    gone = asked(store, "Is Zanzibarian cardamom poisonous?", "It is xylophonic.")
+    for number in range(30):  # so that its words are in an older part of the index than their deletion
+        asked(store, f"Number {number}?", f"The answer {number}.")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Database, "fold_log", lambda _: os._exit(0))  # the program ends where the rows are gone
+        child = os.fork()
+        if not child:
+            store.delete([store.exchange(gone).thread_id])
+        os.waitpid(child, 0)
+    store.close()
+    ThreadStore(file).close()
+    held = b"".join(part.read_bytes() for part in file.parent.iterdir()).lower()
+    assert [word for word in (b"zanziba", b"cardamo", b"xylopho") if word in held] == []
+
+
+DAMAGE = (
+    "UPDATE exchanges SET parent_id = id",
+    "UPDATE exchanges SET parent_id = (SELECT max(id) FROM exchanges)",
+    "UPDATE exchanges SET question = x'ff00'",
+    "UPDATE exchanges SET question = CAST(x'ff41' AS TEXT)",
+    "UPDATE exchanges SET asked_ns = 'never'",
+    "UPDATE exchanges SET answer = '{}'",
+    "UPDATE exchanges SET answer = json_replace(answer, '$.answer.marks', json('[[1e999, 1]]'))",
+    "UPDATE exchanges SET filter = '{\"inside\": 5}'",
+    "UPDATE exchanges SET filter = '[1]'",
+    "UPDATE exchanges SET filter = replace(hex(zeroblob(100000)), '0', '[')",
+    "UPDATE threads SET title = x'ff00', changed_ns = 'x', began_ns = 1.5",
+    "UPDATE threads SET title = CAST(x'ff41' AS TEXT)",
+    "UPDATE threads SET leaf_id = 999",
+)
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_thread_is_told_listed_and_can_be_deleted(store: ThreadStore, file: Path, damage: str) -> None:
+    first = asked(store, "Which torque?", "Two newton metres.")
+    thread = store.exchange(first).thread_id
+    last = asked(store, "And the gasket?", "Dry.", thread_id=thread, parent_id=first)
+    with sqlite3.connect(file) as db:
+        db.execute(damage)
+    db.close()
+    assert [head.id for head in store.heads(library="default")] == [thread]
+    for look in (
+        lambda: store.thread(thread),
+        lambda: store.history(last),
+        lambda: store.unfinished(last),
+        lambda: store.choose(first),
+        lambda: store.search("torque", library=None),
+    ):
+        with contextlib.suppress(ThreadsError, UsageError):
+            look()
+    store.delete([thread])
+    assert store.heads(library=None) == []
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(changes=st.lists(st.tuples(st.integers(min_value=0), st.integers(0, 255)), min_size=1, max_size=20))
+def test_any_damage_to_the_file_is_told(tmp_path: Path, changes: list[tuple[int, int]]) -> None:
+    whole = tmp_path / "whole.sqlite"
+    if not whole.exists():
+        made = ThreadStore(whole)
+        asked(made, "Which torque?", "Two newton metres.")
+        made.close()
+    raw = bytearray(whole.read_bytes())
+    for place, value in changes:
+        raw[place % len(raw)] = value
+    file = tmp_path / "damaged.sqlite"
+    for beside in tmp_path.glob("damaged.sqlite*"):
+        beside.unlink()
+    file.write_bytes(raw)
+    with contextlib.suppress(ThreadsError, StorageFull, UsageError):
+        store = ThreadStore(file)
+        try:
+            for head in store.heads(library=None):
+                store.thread(head.id)
+            store.search("torque", library=None)
+            store.ask("And now?", library="default")
+        finally:
+            store.close()
+
+
+def test_a_library_may_be_a_folder_whose_name_is_no_text(store: ThreadStore) -> None:
+    library = os.fsdecode(b"/disk/b\xff/library")
+    exchange = store.ask("Which torque?", library=library)
+    store.keep_draft(None, "And the", FilterText(), library=library)
+    (head,) = store.heads(library=library)
+    assert head.library == library
+    assert store.heads(library="/disk/b\ufffd/library") == []
+    assert [match.head.id for match in store.search("torque", library=library)] == [exchange.thread_id]
+    assert store.questions(library=library, limit=5) == ["Which torque?"]
+    assert store.draft(None, library=library)[0] == "And the"
+    store.keep_draft(None, "", FilterText(), library=library)
+    assert store.draft(None, library=library)[0] == ""
+
+
+def test_conversations_on_a_disk_that_cannot_be_written_are_read(
+    store: ThreadStore, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = asked(store, "Which torque?", "Two newton metres.")
+    store.close()
+    before = {part.name: part.read_bytes() for part in file.parent.iterdir()}
+
+    def refused(*_: object, **__: object) -> int:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(os, "open", refused)
+    reader = ThreadStore(file)
+    assert reader.exchange(first).text == "Two newton metres."
+    assert len(reader.search("torque", library=None)) == 1
+    with pytest.raises(StorageFull, match="cannot be written"):
+        reader.ask("And now?", library="default")
+    with pytest.raises(StorageFull):
+        reader.delete([reader.heads(library=None)[0].id])
+    reader.close()
+    with pytest.raises(StorageFull):
+        ThreadStore(file.with_name("absent.sqlite"))
+    assert {part.name: part.read_bytes() for part in file.parent.iterdir()} == before
+
+
+def test_reading_waits_for_nobody_who_writes(store: ThreadStore, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked(store, "Which torque?", "Two newton metres.")
+    with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        waited: list[int] = []
+        fold = Database._fold_log
+
+        def folded(self: Database) -> None:
+            waited.append(int(self._connection.execute("PRAGMA busy_timeout").fetchone()[0]))
+            fold(self)
+
+        monkeypatch.setattr(Database, "_fold_log", folded)
+        again = ThreadStore(file)
+        assert len(again.heads(library=None)) == 1
+        again.close()
+        assert waited == [0]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import resource
+import signal
 import stat
 import sys
 from dataclasses import replace
@@ -19,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "threads"))
 
 from conversations import answer, source
 
-from edgerag.errors import UsageError
+from edgerag.errors import OutputRefused, UsageError
 from edgerag.types import Exchange, FilterText, FoundSource, Thread, ThreadHead
 from edgerag.ui.export import FORMATS, ExportFormat, export, file_name, format_of, write_new
 from edgerag.ui.export.markdown import escaped, rewritten
@@ -184,3 +186,17 @@ def test_a_file_is_named_by_its_title_and_never_replaced(tmp_path: Path) -> None
     assert format_of(target) == "html"
     with pytest.raises(UsageError, match="which format"):
         format_of(tmp_path / "x.pdf")
+
+
+def test_a_full_disk_leaves_no_half_file(tmp_path: Path) -> None:
+    target = tmp_path / "half.md"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    old = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
+    try:
+        with pytest.raises(OutputRefused, match="cannot be written"):
+            write_new(target, "x" * 100_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, old)
+    assert not target.exists()

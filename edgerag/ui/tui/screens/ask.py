@@ -96,9 +96,10 @@ class AskScreen(ThreadedScreen):
 
     def on_unmount(self) -> None:
         store = self._desk.opened_store
-        if store is not None:
+        draft = self._draft_now()
+        if store is not None and draft is not None:
             try:
-                self._draft_keeper()(store)
+                draft.keep(store)
             except EdgeragError as error:
                 self.log.error(type(error).__name__)  # the screen is gone; no word of what was typed goes to a log
 

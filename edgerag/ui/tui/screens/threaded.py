@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from textual.content import Content
 
@@ -13,15 +12,12 @@ from edgerag.types import FilterText, ThreadMatch
 from edgerag.ui.tui import shown, thread_work
 from edgerag.ui.tui.screens.filter import FilterDialog
 from edgerag.ui.tui.screens.sourced import SourcedScreen
-from edgerag.ui.tui.thread_desk import ThreadDesk
+from edgerag.ui.tui.thread_desk import Draft, ThreadDesk
 from edgerag.ui.tui.widgets.exchange import ExchangeView
 from edgerag.ui.tui.widgets.filter_line import FilterLine
 from edgerag.ui.tui.widgets.question_box import QuestionBox
 from edgerag.ui.tui.widgets.thread_list import ThreadList
 from edgerag.ui.tui.widgets.threads_pane import ThreadsPane
-
-if TYPE_CHECKING:
-    from edgerag.threads.store import ThreadStore
 
 _THREADS_FROM = 140  # columns; from here on the list of threads is there unless it is sent away
 _FIRST = 3  # exchanges of a long thread that are there at once: more than a screen of them
@@ -104,12 +100,11 @@ class ThreadedScreen(SourcedScreen):
         if not self._refuse_while_busy():
             self.start(self._open_from_list(message.match, self._put_away()))
 
-    async def _open_from_list(self, match: ThreadMatch, keep: Callable[[ThreadStore], None]) -> None:
-        store = await self._desk.store()
-        await asyncio.to_thread(keep, store)
-        if match.exchange_id is not None:  # of a search: where its words are
-            await asyncio.to_thread(store.choose, match.exchange_id)
-        await self._open_thread(match.head.id, at=match.exchange_id)
+    async def _open_from_list(self, match: ThreadMatch, draft: Draft | None) -> None:
+        await self._keep_draft(draft)
+        # Of a search: where its words are.
+        chosen = match.exchange_id is not None and await self._desk.choose(match.exchange_id)
+        await self._open_thread(match.head.id, at=match.exchange_id if chosen else None)
         await self._take_draft()
         if self.has_class("-threads-over"):
             self._leave_threads()
@@ -170,15 +165,15 @@ class ThreadedScreen(SourcedScreen):
             case "delete" if not (is_open and self._refuse_while_busy()):
                 if await thread_work.delete(self.edgerag, store, head) and is_open:
                     self._question.put("")
-                    await self._new(lambda _: None)
+                    await self._new(None)
         await self._list_threads()
 
     def action_new(self) -> None:
         if not self._refuse_while_busy():
             self.start(self._new(self._put_away()))
 
-    async def _new(self, keep: Callable[[ThreadStore], None]) -> None:
-        await asyncio.to_thread(keep, await self._desk.store())
+    async def _new(self, draft: Draft | None) -> None:
+        await self._keep_draft(draft)
         self._desk.close()
         self._leave_edit()
         await self._conversation.clear()
@@ -214,30 +209,29 @@ class ThreadedScreen(SourcedScreen):
 
     def _draft_rests(self, number: int) -> None:
         if number == self._draft_number:
-            self.start(self._keep_draft(self._draft_keeper()))
+            self.start(self._keep_draft(self._draft_now()))
 
-    async def _keep_draft(self, keep: Callable[[ThreadStore], None]) -> None:
-        await asyncio.to_thread(keep, await self._desk.store())
+    async def _keep_draft(self, draft: Draft | None) -> None:
+        if draft is not None:
+            await self._desk.keep_draft(draft)
 
-    def _draft_keeper(self) -> Callable[[ThreadStore], None]:
-        """What keeps the draft as it is now, whatever is typed meanwhile."""
-        if self._editing is not None:  # that question is kept already
-            return lambda _: None
-        thread_id, text, where, library = self._desk.thread_id, self._question.draft, self._filter, self._desk.library
-        return lambda store: store.keep_draft(thread_id, text, where, library=library)
+    def _draft_now(self) -> Draft | None:
+        """The draft as it is, whatever is typed meanwhile; None while a question is edited, which is kept already."""
+        if self._editing is not None:
+            return None
+        return Draft(self._desk.thread_id, self._desk.library, self._question.draft, self._filter)
 
-    def _put_away(self) -> Callable[[ThreadStore], None]:
-        """Empties the box at once, so that what is typed from now on belongs to the thread that comes; gives what
-        keeps the draft of before."""
-        keep = self._draft_keeper()
+    def _put_away(self) -> Draft | None:
+        """Empties the box at once, so that what is typed from now on belongs to the thread that comes; gives the draft
+        of before."""
+        draft = self._draft_now()
         self._editing = None
         self._question.put("")
-        return keep
+        return draft
 
     async def _take_draft(self) -> None:
         """What was typed in this thread and not sent, unless the user is already typing something else."""
-        store = await self._desk.store()
-        text, where = await asyncio.to_thread(store.draft, self._desk.thread_id, library=self._desk.library)
+        text, where = await self._desk.draft()
         if not self._question.text:
             self._question.put(text)
         self._set_filter(where)
@@ -253,7 +247,7 @@ class ThreadedScreen(SourcedScreen):
         """The box is for its question now; what was typed is laid aside."""
         if self._editing is None:
             self._aside = (self._question.draft, self._filter)
-            self.start(self._keep_draft(self._draft_keeper()))
+            self.start(self._keep_draft(self._draft_now()))
         self._editing = exchange
 
     def _leave_edit(self) -> None:
