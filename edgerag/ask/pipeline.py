@@ -33,6 +33,7 @@ from edgerag.ask.second_look import SecondLook, look_again
 from edgerag.ask.select import select
 from edgerag.ask.stitch import stitched
 from edgerag.ask.thoughts import ThoughtFilter
+from edgerag.ask.trace import prompt_budget, traced_hits
 from edgerag.ask.waiting import start, wait
 from edgerag.config import GenerationSettings, RetrievalSettings
 from edgerag.errors import Cancelled, LibraryError, ModelError
@@ -59,6 +60,7 @@ from edgerag.types import (
     PlanMade,
     Prefill,
     Prompt,
+    PromptBudget,
     PromptReady,
     Sampling,
     SearchResult,
@@ -68,6 +70,7 @@ from edgerag.types import (
     StopReason,
     ThoughtDelta,
     TokenCounts,
+    Trace,
     Turn,
     Unfinished,
     WordQuery,
@@ -81,6 +84,7 @@ if TYPE_CHECKING:
 NOT_FOUND = "This is not in these documents."
 UNCONFIRMED = "No source confirms this answer; read the passages themselves."
 
+_TOLD_HITS = 20  # hits whose text is read, so that they can be looked at: more than are judged
 _JUDGED_HITS = 10  # hits looked at for whether they are relevant; sources come from the first of them
 _NEAREST = 3  # hits named where nothing was found
 # Sentences in a row that only repeat earlier ones: two can be meant, the third is a loop.
@@ -145,11 +149,11 @@ def ask(
     where: Filter | None = None,
     second_look: SecondLook | None = None,
     unfinished: Unfinished | None = None,
-    hit_limit: int = 0,
+    hit_limit: int = _TOLD_HITS,
     cancelled: CancelCheck,
 ) -> Iterator[AskEvent]:
-    """Answers ``question`` from the documents of ``library`` that ``where`` lets through. Of the hits those
-    that are judged are read and told, and ``hit_limit`` at least. With ``unfinished`` nothing
+    """Answers ``question`` from the documents of ``library`` that ``where`` lets through. Of the hits
+    ``hit_limit`` are told, and those that are judged in any case. With ``unfinished`` nothing
     is looked up: that answer goes on where it ended, and the first AnswerDelta says again what there was of it.
 
     The suppliers are called only when needed, and in another thread, so that they may wait for a
@@ -231,6 +235,11 @@ class _Asking:
         self._prefill: Prefill | None = None
         self._messages: tuple[Message, ...] = ()
         self._marks: tuple[tuple[int, int], ...] = ()
+        self._ranked: Ranked | None = None
+        self._probabilities: dict[int, float] = {}
+        self._prompt: Prompt | None = None
+        self._budget: PromptBudget | None = None
+        self._token_ns: list[int] = []
         self.stop_reason: StopReason = "end"
 
     def answer(self) -> Answer:
@@ -256,6 +265,31 @@ class _Asking:
             exited_early=self._exited_early,
             selection=self._selection,
             plan=self._made,
+            trace=self._trace(),
+        )
+
+    def _trace(self) -> Trace:
+        ranked, prompt = self._ranked, self._prompt
+        hits = (
+            ()
+            if ranked is None or self._probability is None
+            else traced_hits(
+                ranked.hits,
+                probabilities=self._probabilities,
+                selection=self._selection,
+                sources=self._sources,
+                dropped=() if prompt is None else prompt.dropped,
+                short_of_time=prompt is not None and prompt.short_of_time,
+            )
+        )
+        return Trace(
+            spans=self._stopwatch.spans(),
+            token_ns=tuple(self._token_ns),
+            hits=hits,
+            vector_leg=None if ranked is None else ranked.vector_leg,
+            second_look=None if ranked is None else ranked.second_look,
+            budget=self._budget,
+            messages=() if prompt is None else prompt.messages,
         )
 
     def _doubts(self) -> Iterator[str]:
@@ -437,12 +471,13 @@ class _Asking:
         )
         self._notes.extend(ranked.notes)
         self._exited_early = ranked.exited_early
+        self._ranked = ranked
         return ranked
 
     def _select(self, plan: Plan, ranked: Ranked) -> None:
         with self._stopwatch.measure("select"):
             judged = ranked.hits[: _judged_count(plan)]
-            probabilities = {
+            probabilities = self._probabilities = {
                 hit.chunk.id: chunk_probability(
                     # Of a question that was cut the embedder read a part, and the vector says little.
                     nearness=None if self._question.cut else hit.scores.nearness,
@@ -518,6 +553,7 @@ class _Asking:
     def _generate(self, generator: Generator, prompt: Prompt, *, written: str = "") -> Iterator[AskEvent]:
         """What the model writes behind the prompt, which ends with ``written``."""
         self._marks = prompt.marks
+        self._prompt = prompt
         safe = SafeText()
         thoughts = ThoughtFilter(opening=prompt.opening)
         captions = CaptionStop()
@@ -547,11 +583,15 @@ class _Asking:
             for step in steps:
                 if step.prefill is not None:
                     self._prefill = step.prefill
+                    self._stopwatch.add_span("prefill", began, self._stopwatch.elapsed())
                     self._notes.extend(step.prefill.notes)
                     continue
+                now = self._stopwatch.elapsed()
                 if first is None:
-                    first = self._stopwatch.elapsed()
-                    self._stopwatch.add("first_token", first - began)
+                    first = now
+                    self._stopwatch.add("first_token", began, first)
+                if step.token_count > len(self._token_ns):
+                    self._token_ns.append(round(now * 1e9))
                 self._tokens = TokenCounts(prompt=len(prompt.tokens), answer=step.token_count)
                 text = safe.feed(step.text)
                 raw += text
@@ -576,7 +616,8 @@ class _Asking:
         self._cited = citations.cited
         if rest:
             yield self._delta(rest)
-        self._stopwatch.add("generate", self._stopwatch.elapsed() - (began if first is None else first))
+        self._stopwatch.add("generate", began if first is None else first, self._stopwatch.elapsed())
+        self._budget = self._spent(generator, prompt, written)
         if looped:
             self._notes.append("The model began to repeat itself and was stopped.")
         if thoughts.thinking and self.stop_reason != "cancelled":
@@ -586,6 +627,15 @@ class _Asking:
             self._messages = (*prompt.messages, Message("assistant", (raw,)))
         if unusable and self.stop_reason != "cancelled":
             yield self._fall_back()
+
+    def _spent(self, generator: Generator, prompt: Prompt, written: str) -> PromptBudget:
+        return prompt_budget(
+            prompt,
+            generator=generator,
+            context_tokens=min(self._generation.context_tokens, generator.context_tokens),
+            prefill=self._prefill,
+            written=written,
+        )
 
     def _fall_back(self) -> AnswerDelta:
         """The best passage in place of an answer that says nothing."""

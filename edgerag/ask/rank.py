@@ -19,7 +19,17 @@ from edgerag.ask.select import Likeness
 from edgerag.config import RetrievalSettings
 from edgerag.errors import EmbedderMismatch
 from edgerag.telemetry.stopwatch import Stopwatch
-from edgerag.types import CancelCheck, Embedder, Filter, Hit, Plan, Scores, WordEvidence
+from edgerag.types import (
+    CancelCheck,
+    Embedder,
+    Filter,
+    Hit,
+    Plan,
+    Scores,
+    SecondLookReport,
+    VectorLeg,
+    WordEvidence,
+)
 
 if TYPE_CHECKING:
     from edgerag.types import Library
@@ -41,6 +51,8 @@ class Ranked:
     notes: tuple[str, ...]
     exited_early: bool
     likeness: Likeness = field(default_factory=Likeness)
+    vector_leg: VectorLeg = "searched"
+    second_look: SecondLookReport | None = None
 
 
 def rank(
@@ -81,7 +93,7 @@ def rank(
         scores = dict([*order, *rest][:limit])
         hits = tuple(Hit(chunk, scores[chunk.id]) for chunk in library.chunks(list(scores)))
     likeness = Likeness() if nearness is None else Likeness(nearness.passages, nearness.background)
-    return Ranked(hits, found.notes, found.exited_early, likeness)
+    return Ranked(hits, found.notes, found.exited_early, likeness, found.vector_leg)
 
 
 def fused_candidates(plan: Plan, found: Retrieved, *, library: Library, rrf_k: int) -> list[Found]:

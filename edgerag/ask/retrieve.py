@@ -18,7 +18,7 @@ from edgerag.ask.confidence import is_confident
 from edgerag.ask.waiting import start, wait
 from edgerag.errors import EmbedderMismatch, ModelError, TooLate
 from edgerag.telemetry.stopwatch import Stopwatch
-from edgerag.types import CancelCheck, Embedder, Filter, LegHit, Plan
+from edgerag.types import CancelCheck, Embedder, Filter, LegHit, Plan, VectorLeg
 
 if TYPE_CHECKING:
     from edgerag.types import Library, Vectors
@@ -32,8 +32,7 @@ class Retrieved:
     """What each leg found, best first, and why a leg that was planned did not run.
 
     ``query_vector`` is that of the question, (dim,); None when the vector leg did not run. ``unrelated_cosine`` is what
-    its embedder gives to texts that have nothing to do with each other. ``exited_early`` says that the keyword leg was
-    sure enough.
+    its embedder gives to texts that have nothing to do with each other.
     """
 
     keyword: tuple[LegHit, ...]
@@ -41,7 +40,12 @@ class Retrieved:
     notes: tuple[str, ...]
     query_vector: Vectors | None = None
     unrelated_cosine: float = 0.0
-    exited_early: bool = False
+    vector_leg: VectorLeg = "searched"
+
+    @property
+    def exited_early(self) -> bool:
+        """The keyword leg was sure enough."""
+        return self.vector_leg == "words_sure"
 
 
 def retrieve(
@@ -61,14 +65,14 @@ def retrieve(
     """
     embedding = None
     if plan.vector_weight > 0 and not plan.words_first:
-        embedding = _Embedding(plan, embedder)
+        embedding = _Embedding(plan, embedder, stopwatch)
     with stopwatch.measure("keyword"):
         keyword = tuple(library.search_keywords(plan.question, limit=plan.candidate_count, where=where))
     if plan.vector_weight <= 0:
-        return Retrieved(keyword, (), ())
+        return Retrieved(keyword, (), (), vector_leg="no_weight")
     if plan.words_first and is_confident(keyword, term_count=len(plan.terms)):
-        return Retrieved(keyword, (), (), exited_early=True)
-    embedding = embedding or _Embedding(plan, embedder)
+        return Retrieved(keyword, (), (), vector_leg="words_sure")
+    embedding = embedding or _Embedding(plan, embedder, stopwatch)
     try:
         with stopwatch.measure("embed"):
             model = embedding.model(cancelled)
@@ -89,30 +93,32 @@ def retrieve(
     except TooLate:
         limit = f"{deadline_ms} ms (retrieval.vector_deadline_ms)"
         note = f"Searched by words only: the vectors were not ready within {limit}."
-        return Retrieved(keyword, (), (note,))
+        return Retrieved(keyword, (), (note,), vector_leg="late")
     except (ModelError, EmbedderMismatch) as error:
-        return Retrieved(keyword, (), (f"Searched by words only: {error}",))
+        return Retrieved(keyword, (), (f"Searched by words only: {error}",), vector_leg="failed")
     return Retrieved(keyword, tuple(vector), (), query_vector=query, unrelated_cosine=embedding.unrelated_cosine)
 
 
 class _Embedding:
     """The vector of a question, being made in another thread."""
 
-    def __init__(self, plan: Plan, embedder: Callable[[], Embedder]) -> None:
+    def __init__(self, plan: Plan, embedder: Callable[[], Embedder], stopwatch: Stopwatch) -> None:
         self._model: Future[Embedder] = Future()
         self._began = 0.0  # when the model was there
         self.unrelated_cosine = 0.0  # from then on
 
         def make() -> Vectors:
             try:
-                model = embedder()
+                with stopwatch.measure_beside("embedder_load"):
+                    model = embedder()
                 self.unrelated_cosine = unrelated_cosine(model)
             except BaseException as error:
                 self._model.set_exception(error)
                 raise
             self._began = time.monotonic()
             self._model.set_result(model)
-            return model.embed_query(plan.question)
+            with stopwatch.measure_beside("question_vector"):
+                return model.embed_query(plan.question)
 
         self._vector = start(make, name="embed-question")
 

@@ -24,7 +24,7 @@ from edgerag.ask.waiting import start, wait
 from edgerag.config import RetrievalSettings
 from edgerag.errors import ModelError
 from edgerag.telemetry.stopwatch import Stopwatch
-from edgerag.types import CancelCheck, Hit, Judgement, PassageCost, Plan, Reranker, SecondLookBy
+from edgerag.types import CancelCheck, Hit, Judgement, PassageCost, Plan, Reranker, SecondLookBy, SecondLookReport
 
 # What the model's log odds count for beside those of the features, where the setting does not say: see
 # docs/decisions/063. Of a chat model, by bench/second_look.py; a reranker was trained for nothing else.
@@ -89,8 +89,8 @@ def look_again(
     count = len(looked.judgements)
     hits = (*fused(candidates[:count], looked.judgements, weight=weight), *candidates[count:])
     rest = ranked.hits[len(candidates) :]
-    note = _note(count, len(candidates), reranker.name, looked.seconds, settings.second_look_ms)
-    return replace(ranked, hits=(*hits, *rest), notes=(*ranked.notes, note))
+    report = SecondLookReport(reranker.name, count, len(candidates), looked.seconds, settings.second_look_ms)
+    return replace(ranked, hits=(*hits, *rest), notes=(*ranked.notes, _note(report)), second_look=report)
 
 
 def fused(hits: Sequence[Hit], judgements: Sequence[Judgement], *, weight: float) -> tuple[Hit, ...]:
@@ -165,7 +165,8 @@ def _look(
     return _Looked(tuple(judgements), before - began)
 
 
-def _note(count: int, most: int, name: str, seconds: float, budget_ms: int) -> str:
+def _note(report: SecondLookReport) -> str:
+    count, most = report.read_count, report.candidate_count
     read = f"{'all' if count == most else count} of the first {most} passages were read"
-    limit = "" if count == most else f"; more do not fit in {budget_ms} ms (retrieval.second_look_ms)"
-    return f"Second look: {read} by {name} in {seconds * 1000:.0f} ms{limit}."
+    limit = "" if count == most else f"; more do not fit in {report.limit_ms} ms (retrieval.second_look_ms)"
+    return f"Second look: {read} by {report.model} in {report.seconds * 1000:.0f} ms{limit}."

@@ -145,6 +145,7 @@ class PromptCache:
             computed_tokens=counts.computed,
             seconds=time.perf_counter() - began,
             notes=tuple(counts.notes),
+            approximate_spans=tuple(self._approximate),
         )
 
     @property

@@ -2,7 +2,8 @@
 
 Kept is what the screen shows and what the model goes on from. The text of passages is not: it belongs to the
 library, from which it can be removed; of each passage its SHA-256 tells whether it is still the same. Of the
-conversation that the model has had, each exchange keeps only what it added.
+conversation that the model has had, each exchange keeps only what it added. Of how an answer came about the times and
+the counts are kept, not the hits and not the prompt.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,11 +26,16 @@ from edgerag.types import (
     Message,
     Passage,
     Prefill,
+    PromptBudget,
+    PromptPart,
     Scores,
+    SecondLookReport,
     Source,
+    StageSpan,
     StageTime,
     StoredChunk,
     TokenCounts,
+    Trace,
 )
 
 _NEAREST_CHARACTERS = 200  # of a passage that is no source: enough to see what it is about
@@ -67,6 +73,7 @@ def to_json(answer: Answer, *, passage_hashes: Sequence[str] = (), before: Seque
         messages=messages[common:],
         plan=None,
         selection=None,
+        trace=None if answer.trace is None else replace(answer.trace, hits=(), messages=()),
         nearest=tuple(_shortened(hit) for hit in answer.nearest),
     )
     # ASCII: paths need not be valid text, and JSON has an escape for what they are instead.
@@ -94,7 +101,8 @@ def from_json(text: str, *, question: str, answer: str) -> KeptAnswer:
                 "messages": tuple(map(_message, value["messages"])),
                 "prefill": None if value["prefill"] is None else _prefill(value["prefill"]),
                 "nearest": tuple(map(_hit, value["nearest"])),
-                "marks": tuple((int(there), int(here)) for there, here in value["marks"]),
+                "marks": _pairs(value["marks"]),
+                "trace": None if value.get("trace") is None else _trace(value["trace"]),
             }
         )
         return KeptAnswer(read, tuple(kept["hashes"]), int(kept["common"]))
@@ -152,7 +160,25 @@ def _hit(value: Mapping[str, Any]) -> Hit:
 
 
 def _prefill(value: Mapping[str, Any]) -> Prefill:
-    return Prefill(**{**value, "notes": tuple(value["notes"])})
+    spans = _pairs(value.get("approximate_spans", ()))
+    return Prefill(**{**value, "notes": tuple(value["notes"]), "approximate_spans": spans})
+
+
+def _trace(value: Mapping[str, Any]) -> Trace:
+    budget, second_look = value["budget"], value["second_look"]
+    return Trace(
+        spans=tuple(StageSpan(**each) for each in value["spans"]),
+        token_ns=tuple(map(int, value["token_ns"])),
+        vector_leg=value["vector_leg"],
+        second_look=None if second_look is None else SecondLookReport(**second_look),
+        budget=None
+        if budget is None
+        else PromptBudget(**{**budget, "parts": tuple(PromptPart(**part) for part in budget["parts"])}),
+    )
+
+
+def _pairs(value: Iterable[Sequence[int]]) -> tuple[tuple[int, int], ...]:
+    return tuple((int(first), int(second)) for first, second in value)
 
 
 def _message(value: Mapping[str, Any]) -> Message:

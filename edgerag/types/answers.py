@@ -7,6 +7,7 @@ from typing import Literal
 
 from edgerag.types.prompting import Message, Prefill, Prompt
 from edgerag.types.searching import Hit, Plan, SelectionReport, Source
+from edgerag.types.tracing import Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class Answer:
     selection: SelectionReport | None = None  # None where there was nothing to choose from
     nearest: tuple[Hit, ...] = ()  # where nothing was found: what is nearest to it, and answers nothing
     marks: tuple[tuple[int, int], ...] = ()  # as of its Prompt: with the messages, what it takes to go on writing it
+    trace: Trace | None = None  # how it came about; None of one that was kept before there were any
 
     @property
     def can_go_on(self) -> bool:

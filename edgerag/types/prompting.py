@@ -93,6 +93,7 @@ class Prefill:
     computed_tokens: int
     seconds: float
     notes: tuple[str, ...] = ()  # what went another way, in sentences
+    approximate_spans: tuple[tuple[int, int], ...] = ()  # the approximate tokens, by their places in the prompt
 
 
 @dataclass(frozen=True, slots=True)

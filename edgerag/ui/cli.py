@@ -78,6 +78,7 @@ def build_parser() -> argparse.ArgumentParser:
     ask.add_argument("question", metavar="QUESTION", help="the question; '-' reads it from standard input")
     _add_filters(ask)
     ask.add_argument("--json", action="store_true", help="print answer, sources and timings as one JSON document")
+    ask.add_argument("--why", action="store_true", help="print how the answer came about, and where the time went")
     _add_chat(ask)
     ask.add_argument("--seed", type=int, help="seed of the sampling (with a temperature above 0)")
     _add_no_llm(ask, at_top=False)

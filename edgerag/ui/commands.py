@@ -134,13 +134,22 @@ def _ask(session: Session, arguments: argparse.Namespace) -> int:
                 printer.show(event)
     assert answer is not None, "every question ends with its answer"
     if printer is None:
-        output.write_json(output.answer_record(answer))
+        record = dict(output.answer_record(answer))
+        if arguments.why and answer.trace is not None:
+            from edgerag.ui.why.record import trace_record
+
+            record["trace"] = trace_record(answer.trace)
+        output.write_json(record)
     else:
         printer.finish()
         if answer.sources:
             output.write(output.sources_text(answer.sources))
         if answer.nearest:
             output.write(output.nearest_text(answer.nearest))
+        if arguments.why:
+            from edgerag.ui.why.text import why_text
+
+            output.write(why_text(answer))
     for note in answer.notes:
         report.say(f"note: {note}")
     report.unsupported_sentences(answer)

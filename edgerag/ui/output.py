@@ -120,6 +120,7 @@ def prefill_record(prefill: Prefill) -> Mapping[str, Any]:
         "approximate_tokens": prefill.approximate_tokens,
         "computed_tokens": prefill.computed_tokens,
         "seconds": round(prefill.seconds, 4),
+        "approximate_spans": [list(span) for span in prefill.approximate_spans],
     }
 
 

@@ -84,6 +84,24 @@ class TestAsking:
         lines = text.splitlines()[manual["line_first"] - 1 : manual["line_last"]]
         assert manual["text"].splitlines()[0] in lines[0]
 
+    def test_why_prints_how_the_answer_came_about_and_json_has_the_same(self) -> None:
+        text = edgerag("ask", "--why", TORQUE).stdout
+        for words in ("Plan\n", "vector leg        searched", "cited [", "chat format", "Prompt, word for word\n"):
+            assert words in text, words
+        assert f"Question: {TORQUE}" in text
+        assert "embed question *" in text
+        plain = json.loads(edgerag("ask", "--json", TORQUE).stdout)
+        assert "trace" not in plain
+        answer = json.loads(edgerag("ask", "--json", "--why", TORQUE).stdout)
+        trace = answer["trace"]
+        assert trace["budget"]["prompt_tokens"] == answer["tokens"]["prompt"]
+        assert len(trace["token_ns"]) == answer["tokens"]["answer"]
+        assert [hit["source"] for hit in trace["hits"] if hit["outcome"] == "source"] == [
+            source["number"] for source in answer["sources"]
+        ]
+        spliced = sum(part["approximate_tokens"] for part in trace["budget"]["parts"])
+        assert spliced == answer["prefill"]["approximate_tokens"]
+
     @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
     def test_json_is_json_where_the_encoding_lacks_characters(self, encoding: str) -> None:
         env = {**os.environ, "PYTHONIOENCODING": encoding}

@@ -7,6 +7,7 @@ messages. The ingest and the facts of the status line belong here, because sever
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -23,11 +24,13 @@ from edgerag.errors import EdgeragError
 from edgerag.session import Session
 from edgerag.settings.effective import Effective, Setting, SettingsSources
 from edgerag.settings.keep import overridden_note
+from edgerag.telemetry.frames import TimedAnswer
 from edgerag.types import Answer, IngestEvent
 from edgerag.ui.plain import plain
 from edgerag.ui.tui import palette
 from edgerag.ui.tui.facts import Facts
 from edgerag.ui.tui.ingest_view import IngestView
+from edgerag.ui.tui.inspecting import MOST_TIMED, timed
 from edgerag.ui.tui.keymap_file import Keymap
 from edgerag.ui.tui.keys import Keyed
 from edgerag.ui.tui.preferences import Preferences
@@ -91,6 +94,7 @@ class EdgeragApp(Keyed, App[None]):
         self._ingest_ended_unseen = False
         self._last_folder = "~/"
         self._runs: set[Run] = set()
+        self.timed_answers: deque[TimedAnswer] = deque(maxlen=MOST_TIMED)  # the last ones
         self._looking = False
         self._look_wanted = False
         self._guided = False
@@ -210,6 +214,8 @@ class EdgeragApp(Keyed, App[None]):
     def answered(self, answer: Answer) -> None:
         """An answer is done: its timings go into the status line."""
         self._set_facts(last_answer=answer)
+        if (found := timed(answer)) is not None:
+            self.timed_answers.append(found)
         self.look_again()
 
     def look_again(self) -> None:

@@ -48,6 +48,8 @@ _HOMES: Mapping[str, str] = {
     "path_box": "add_documents",
     "setting_row": "settings",
     "block_map": "blocks",
+    "hits_table": "inspector",
+    "folded_text": "inspector",
     "model_table": "models",
 }
 _KEY_NAMES = {

@@ -271,6 +271,7 @@ def test_the_last_passage_may_be_computed_in_place(
     chat = chat_of(encoder, "valve", "pump", "filter")
     prefill = cache_of(recompute="last").fill(chat.tokens, chat.passages, splice=True, cancelled=never)
     assert prefill.approximate_tokens == chat.passages[1].end - chat.passages[1].start
+    assert prefill.approximate_spans == ((chat.passages[1].start, chat.passages[1].end),)
 
 
 @with_and_without_flash

@@ -11,12 +11,18 @@ from edgerag.types import (
     Message,
     Passage,
     Prefill,
+    PromptBudget,
+    PromptPart,
     Scores,
+    SecondLookReport,
     Source,
+    StageSpan,
     StageTime,
     StopReason,
     StoredChunk,
     TokenCounts,
+    Trace,
+    TracedHit,
 )
 
 TEXT = "Before frost.\nThe lid screws need 12 newton metres. Grease them.\nThe end."
@@ -50,6 +56,18 @@ def messages(question: str, reply: str, *, before: tuple[Message, ...] = ()) -> 
     return (*opening, Message("user", (passage, f"Question: {question}")), Message("assistant", (reply,)))
 
 
+def trace(question: str, reply: str, *, before: tuple[Message, ...] = ()) -> Trace:
+    return Trace(
+        spans=(StageSpan("plan", 0.0, 0.001), StageSpan("generate", 0.4, 1.1)),
+        token_ns=(400_000_000, 450_000_000),
+        hits=(TracedHit(source().hit, 1, 1, 0.9, "source", 1),),
+        vector_leg="searched",
+        second_look=SecondLookReport("judge", 8, 20, 0.2, 300),
+        budget=PromptBudget((PromptPart("source", 180, 1, 6), PromptPart("question", 20)), 2048, 256),
+        messages=messages(question, reply, before=before)[:-1],
+    )
+
+
 def answer(
     question: str = "Which torque?",
     text: str = "They need 12 newton metres [1]. They are blue.",
@@ -72,6 +90,7 @@ def answer(
         instant=(InstantSentence(QUOTE, 1, 14, 14 + len(QUOTE)),),
         sentences=(AnswerSentence(doubt, len(text), (), "unsupported", "No source has it."),) if doubt >= 0 else (),
         messages=messages(question, text, before=before),
-        prefill=Prefill(0, 10, 0, 190, 0.1, ("Slow.",)),
+        prefill=Prefill(0, 10, 6, 190, 0.1, ("Slow.",), approximate_spans=((4, 10),)),
         marks=((1, 1),),
+        trace=trace(question, text, before=before),
     )

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,36 @@ def test_passages_stay_in_the_library(store: ThreadStore, file: Path) -> None:
     asked(store, "Which torque?", "An answer.")
     store.close()
     assert PASSAGE.encode() not in b"".join(part.read_bytes() for part in file.parent.iterdir())
+
+
+def test_of_how_an_answer_came_about_the_times_and_counts_are_kept_and_no_hit(store: ThreadStore) -> None:
+    exchange = store.ask("Which torque?", library="default")
+    made = answer("Which torque?")
+    store.finish(exchange.id, made)
+    (kept,) = store.last(exchange.thread_id, count=1)
+    assert made.trace is not None
+    assert kept.answer is not None
+    assert kept.answer.trace == replace(made.trace, hits=(), messages=())
+
+
+def test_answers_of_before_anything_was_traced_are_read(store: ThreadStore, file: Path) -> None:
+    asked(store, "Which torque?", "An answer.")
+    store.close()
+    connection = sqlite3.connect(file)
+    (record,) = connection.execute("SELECT answer FROM exchanges").fetchone()
+    value = json.loads(record)
+    del value["answer"]["trace"], value["answer"]["prefill"]["approximate_spans"]
+    with connection:
+        connection.execute("UPDATE exchanges SET answer = ?", (json.dumps(value),))
+    connection.close()
+    again = ThreadStore(file)
+    (head,) = again.heads(library="default")
+    (kept,) = again.thread(head.id).exchanges
+    assert kept.answer is not None
+    assert kept.answer.trace is None
+    assert kept.answer.prefill is not None
+    assert kept.answer.prefill.approximate_spans == ()
+    again.close()
 
 
 def test_the_files_are_their_owners_alone(file: Path) -> None:

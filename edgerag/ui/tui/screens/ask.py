@@ -19,7 +19,9 @@ from edgerag.ui.plain import plain
 from edgerag.ui.tui import answering
 from edgerag.ui.tui.facts import Facts
 from edgerag.ui.tui.ingest_view import IngestView
+from edgerag.ui.tui.inspecting import inspect
 from edgerag.ui.tui.problem import Problem
+from edgerag.ui.tui.screens.inspector import Section
 from edgerag.ui.tui.screens.threaded import ThreadedScreen
 from edgerag.ui.tui.widgets.conversation import Conversation
 from edgerag.ui.tui.widgets.exchange import ExchangeView
@@ -55,6 +57,7 @@ class AskScreen(ThreadedScreen):
         Binding("ctrl+r", "regenerate", "Ask again", show=False, tooltip="Ask the question again"),
         Binding("ctrl+g", "go_on", "Go on", show=False, tooltip="Go on with an answer that stopped"),
         Binding("ctrl+o", "open_first", "Open the first cited source", show=False),
+        Binding("f12", "why", "Why", show=False, tooltip="Why this answer: plan, hits, prompt, cache, time"),
     ]
     AUTO_FOCUS = "QuestionBox"
 
@@ -133,6 +136,8 @@ class AskScreen(ThreadedScreen):
             "Copy with sources", "The answer and its sources", self._conversation.action_copy_with_sources
         )
         yield SystemCommand("Open source", "The first one that is cited, in its document", self.action_open_first)
+        yield SystemCommand("Why this answer", "Plan, hits, prompt, cache", self.action_why)
+        yield SystemCommand("Where the time went", "Stages, tokens, the last answers", lambda: self.action_why("time"))
         yield SystemCommand("Version before", "Of this question", lambda: self._conversation.action_version(-1))
         yield SystemCommand("Version after", "Of this question", lambda: self._conversation.action_version(1))
         yield SystemCommand("Rename conversation", "The one that is open", lambda: self._do_to_open("rename"))
@@ -244,7 +249,12 @@ class AskScreen(ThreadedScreen):
     # ------------------------------------------------------------ again, otherwise, further
 
     def on_conversation_wanted(self, message: Conversation.Wanted) -> None:
-        {"edit": self.action_edit, "regenerate": self.action_regenerate, "go_on": self.action_go_on}[message.what]()
+        {
+            "edit": self.action_edit,
+            "regenerate": self.action_regenerate,
+            "go_on": self.action_go_on,
+            "why": self.action_why,
+        }[message.what]()
 
     def _at_hand(self) -> ExchangeView | None:
         """The current exchange, where something can be done about it."""
@@ -253,6 +263,10 @@ class AskScreen(ThreadedScreen):
             self.notify("There is no answer yet.", markup=False)
             return None
         return None if self._refuse_while_busy() else exchange
+
+    def action_why(self, section: Section = "plan") -> None:
+        """Opens the inspector of the current answer."""
+        inspect(self.edgerag, self._conversation, section=section)
 
     def action_regenerate(self) -> None:
         """Asks the current question again; the answer of before stays as a version."""

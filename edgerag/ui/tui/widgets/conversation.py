@@ -34,6 +34,7 @@ class Conversation(Keyed, VerticalScroll):
         Binding("C", "copy_with_sources", "Copy with sources", show=False),
         Binding("e", "do('edit')", "Edit", show=True, tooltip="Change the question and ask it again"),
         Binding("r", "do('regenerate')", "Again", show=True, tooltip="Ask the question again"),
+        Binding("w", "do('why')", "Why", show=True, tooltip="Why this answer, and where its time went"),
         Binding("g", "do('go_on')", "Go on", show=True, tooltip="Go on with an answer that stopped"),
         Binding("left_square_bracket", "version(-1)", "Version before", show=False, key_display="["),
         Binding("right_square_bracket", "version(1)", "Version after", show=False, key_display="]"),
@@ -52,7 +53,7 @@ class Conversation(Keyed, VerticalScroll):
             self.exchange = exchange
 
     class Wanted(Message):
-        """The user wants something done about the current exchange: "edit", "regenerate" or "go_on"."""
+        """The user wants something done about the current exchange: "edit", "regenerate", "go_on" or "why"."""
 
         def __init__(self, what: str) -> None:
             super().__init__()
