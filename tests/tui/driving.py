@@ -75,7 +75,10 @@ class Driver:
 
     async def see(self, *words: str) -> None:
         """Waits until all ``words`` are on the screen."""
-        await self.until(lambda: all(word in self.text for word in words))
+        try:
+            await self.until(lambda: all(word in self.text for word in words))
+        except TimeoutError:
+            raise AssertionError(f"{words} are not all on the screen:\n{self.text}") from None
 
     def svg_text(self) -> str:
         """The words of an SVG screenshot."""

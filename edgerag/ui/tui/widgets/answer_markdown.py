@@ -7,6 +7,7 @@ made here from the number alone.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -95,15 +96,16 @@ class _TableContent(blocks.MarkdownTableContent):
                 yield _Cell(with_marks(cell), classes=f"row{number} cell")
         self.last_row = len(self.rows)
 
+    def on_mount(self) -> None:
+        self.doubt(self.query_ancestor(AnswerMarkdown).doubted)
+
     def doubt(self, sentences: Sequence[str]) -> None:
         """Puts a sign into the rows that are among ``sentences``: a row is a sentence of its own."""
         doubted = {_letters(sentence) for sentence in sentences}
         for number, row in enumerate(self.rows, 1):
             if _letters("".join(cell.plain for cell in row)) in doubted:
                 cells = list(self.query(f".row{number}").results(_Cell))
-                if len(cells) < len(row):  # they are being put on the screen
-                    if self.is_attached:
-                        self.call_after_refresh(self.doubt, sentences)
+                if len(cells) < len(row):  # they are being put on the screen: on_mount does it
                     return
                 for cell, content in zip(cells, row, strict=True):
                     words = with_marks(content).stylize(_DOUBT_STYLE)
@@ -155,6 +157,9 @@ class AnswerMarkdown(Markdown):
         self._waiting: list[str] = []
         self._painter: Timer | None = None
         self._restarts = False
+        # The timer may be painting still when the answer is finished, and would paint over the signs of doubt.
+        self._painting = asyncio.Lock()
+        self.doubted: tuple[str, ...] = ()  # sentences that have a sign
 
     def restart(self) -> None:
         """The next piece stands in place of all there is."""
@@ -173,11 +178,13 @@ class AnswerMarkdown(Markdown):
             self._painter.stop()
             self._painter = None
         await self._paint()
-        if whole is not None and self.source != plain(whole):
-            await self.update(plain(whole))
+        async with self._painting:
+            if whole is not None and self.source != plain(whole):
+                await self.update(plain(whole))
 
     def doubt(self, sentences: Sequence[str]) -> None:
         """Puts a sign behind these sentences of the finished answer."""
+        self.doubted = tuple(sentences)
         if not sentences:
             return
         for block in self.query(blocks.MarkdownBlock):
@@ -187,11 +194,12 @@ class AnswerMarkdown(Markdown):
             table.doubt(sentences)
 
     async def _paint(self) -> None:
-        if self._waiting:
-            text = "".join(self._waiting)
-            self._waiting.clear()
-            if self._restarts:
-                self._restarts = False
-                await self.update(text)
-            else:
-                await self.append(text)
+        async with self._painting:
+            if self._waiting:
+                text = "".join(self._waiting)
+                self._waiting.clear()
+                if self._restarts:
+                    self._restarts = False
+                    await self.update(text)
+                else:
+                    await self.append(text)
