@@ -238,7 +238,7 @@ def checked_value(section: str, key: str, value: Any) -> Any:
 def read_config_file(config_file: Path) -> Mapping[str, Any]:
     """What the file holds, unchecked; nothing where there is none. Raises UsageError for what is no TOML."""
     try:
-        return tomllib.loads(config_file.read_text(encoding="utf-8"))
+        return tomllib.loads(config_file.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:  # ValueError: no UTF-8, no TOML, too many digits

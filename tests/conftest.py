@@ -8,11 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))  # for `from fakes import ...`
 
 if TYPE_CHECKING:
     from edgerag.engine.catalog import Catalog
+
+# How long an example takes depends on what else the machine does: no test asserts a time.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 CHECKOUT = Path(__file__).parent.parent
 

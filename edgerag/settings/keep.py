@@ -97,7 +97,7 @@ def _read(file: Path) -> TOMLDocument:
     from tomlkit.exceptions import TOMLKitError
 
     try:
-        with file.open(encoding="utf-8", newline="") as stream:  # its line ends stay
+        with file.open(encoding="utf-8-sig", newline="") as stream:  # its line ends stay
             return tomlkit.parse(stream.read())
     except FileNotFoundError:
         return tomlkit.document()

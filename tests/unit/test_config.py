@@ -96,6 +96,12 @@ def test_what_is_wrong_is_refused_by_name(tmp_path: Path, text: str, names: list
         assert name in str(caught.value)
 
 
+def test_a_mark_of_the_byte_order_before_the_settings_is_none_of_them(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_bytes(b"\xef\xbb\xbf[retrieval]\nsource_count = 3\n")
+    assert load_settings(file, {}, {}).retrieval.source_count == 3
+
+
 def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_bytes(b"\xff\xfe\x00bad")

@@ -215,6 +215,8 @@ class Conversation(Keyed, VerticalScroll):
             self._following = True
             self.anchor(False)
             self.scroll_home(animate=False, immediate=True)
+        elif self.is_anchored and not self._anchor_released and self.scroll_offset.y < self.max_scroll_y:
+            self.scroll_end(animate=False, immediate=True)  # the content grew after Textual had looked at its size
 
     # ------------------------------------------------------------ one is current
 
