@@ -23,7 +23,7 @@ from typing import Any
 CHECKOUT = Path(__file__).resolve().parent.parent
 IMAGES = CHECKOUT / "docs" / "images"
 SIZE = (120, 28)
-QUESTIONS = ("Which torque do the lid screws of the pump need?",)  # the one of `make demo`
+QUESTIONS = ("How often is the diaphragm replaced?",)
 PATIENCE_S = 120
 
 
