@@ -430,7 +430,10 @@ async def test_a_full_disk_keeps_no_thread_from_being_left_opened_or_begun(monke
         assert [view.kept.question for view in views(driver)] == [QUESTION]
         await driver.until(lambda: box(driver).text == "half a question")
         await driver.press("ctrl+n", "ctrl+t", "slash", *"diaphragm")
-        await driver.press("enter", "enter")
+        await driver.see("1 found")
+        await driver.press("enter")
+        await driver.until(lambda: driver.ask_screen.query_one(ThreadsPane).at_cursor)
+        await driver.press("enter")
         await driver.until(lambda: views(driver))
         await driver.until(lambda: box(driver).text == "half a question")
 
