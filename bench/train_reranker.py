@@ -258,9 +258,10 @@ def _candidates_of(query: datasets.Query, library: Library, model: Embedder) -> 
 def to_train_on(name: str, examples: Sequence[Example], *, swap: bool) -> list[Example]:
     """The even questions, and what was made of them; with ``swap`` the odd ones."""
     once = [example for example in examples if not example.again]
+    again = [example for example in examples if example.again]
     if name == "scifact-train":
-        return list(examples)
-    return once[1::2] if swap else [*once[0::2], *(e for e in examples if e.again)]
+        return [*once, *again]
+    return once[1::2] if swap else [*once[0::2], *again]
 
 
 def usable(examples: Sequence[Example]) -> list[Example]:

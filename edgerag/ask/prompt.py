@@ -174,7 +174,7 @@ def _continued(
     for count in range(len(sources), 0, -1):
         known, new = [], []
         for source in _in_order(sources[:count]):
-            number = place.get((_key(source.hit.chunk, source.spans), _text(source.hit.chunk, source.spans)))
+            number = place.get((_key(source.hit.chunk, source.spans), passage_text(source.hit.chunk, source.spans)))
             if number is None:
                 new.append(source)
             else:
@@ -214,14 +214,10 @@ def passage_of(chunk: StoredChunk, number: int, spans: Sequence[tuple[int, int]]
     return Passage(
         header=f"[{number}] {title}\n",
         home_header=f"[1] {title}\n",
-        text=_text(chunk, spans),
+        text=passage_text(chunk, spans),
         key=_key(chunk, spans),
         chunk_id=chunk.id,
     )
-
-
-def _text(chunk: StoredChunk, spans: Sequence[tuple[int, int]]) -> str:
-    return passage_text(chunk, spans)
 
 
 def _key(chunk: StoredChunk, spans: Sequence[tuple[int, int]]) -> str:
