@@ -1,9 +1,10 @@
 # make demo    from a fresh clone to a cited answer
-# make test    all tests, with the real small models
+# make test    the tests of every change, with the real small models: about five minutes on two cores
+# make test-long   the others: sweeps, waits, large models
 # make test-torch   the tests of the torch embedder, in a .venv-torch of their own
 # make faults  the writer stopped at every system call in every way, and a power loss after each: most of an hour
 # make fuzz    20,000 damaged segment files through the kernel under sanitizers; some ten minutes
-# make check   format, lint, strict types, import contracts, and all tests
+# make check   format, lint, strict types, import contracts, and the tests of every change
 # make bench   the figures of README and docs, measured here, into bench/results
 # make bench-index   the same for the index, against hnswlib and usearch; long
 
@@ -15,7 +16,7 @@ QUESTION ?= Which torque do the lid screws of the pump need?
 # Tests of one file run in one process; four at once, each with its models, are as many as a laptop has room for.
 WORKERS ?= $(shell nproc 2>/dev/null | awk '{print ($$1 < 4) ? $$1 : 4}')
 
-.PHONY: demo prepare prepare-dev test test-torch lint check format bench bench-index faults fuzz clean
+.PHONY: demo prepare prepare-dev test test-long test-torch lint check format bench bench-index faults fuzz clean
 
 demo: prepare
 	@$(BIN)/edgerag --library demo ingest examples/docs
@@ -37,11 +38,14 @@ prepare-dev:
 test: prepare-dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
+test-long: prepare-dev
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m long
+
 TORCH_TESTS := tests/unit/engine/test_embed_torch.py tests/unit/measure/test_bench_ingest.py tests/flow/test_bulk_ingest.py
 
 test-torch: prepare-dev
 	@$(PYTHON) tools/prepare_torch.py
-	.venv-torch/bin/python -m pytest $(TORCH_TESTS)
+	.venv-torch/bin/python -m pytest -m "" $(TORCH_TESTS)
 
 lint: prepare-dev
 	$(BIN)/ruff format --check .

@@ -52,6 +52,7 @@ def ingest(docs: Path, **settings: object) -> IngestDone:
     return done
 
 
+@pytest.mark.long
 def test_many_passages_are_tried_once_and_a_backend_that_fails_is_named(
     docs: Path, own_models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,6 +71,7 @@ def test_a_beir_folder_from_its_files_to_a_comparison(beir: Path, tmp_path: Path
     assert {row["difference"]["p"] for row in rows if row["measure"].startswith("fused")} == {1.0}
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("home")
 def test_the_questions_of_the_examples_over_the_demo() -> None:
     ingested = edgerag("--library", "demo", "ingest", str(CHECKOUT / "examples" / "docs"), "--quiet")

@@ -40,6 +40,7 @@ def lines_of(size_bytes: int) -> list[str]:
     return lines
 
 
+@pytest.mark.long
 def test_a_large_log_is_found_by_its_lines_and_read_again_where_it_changed(bench: Bench) -> None:
     lines = lines_of(WHOLE_BYTES + 1_000_000)
     path = bench.write("big.log", "\n".join(lines) + "\n")

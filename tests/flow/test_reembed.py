@@ -184,6 +184,7 @@ def second_embedder(tmp_path: Path, models_folder: Path, monkeypatch: pytest.Mon
     return "tiny-bert"
 
 
+@pytest.mark.long
 def test_the_change_is_noticed_priced_and_made_by_one_command(second_embedder: str) -> None:
     edgerag("ingest", str(EXAMPLES))
     wanted = {"EDGERAG_MODELS_EMBEDDER": second_embedder}

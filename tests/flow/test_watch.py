@@ -133,6 +133,7 @@ def test_what_changes_is_found_and_others_may_write_in_between(following: Follow
     assert following.end() == 0
 
 
+@pytest.mark.long
 def test_folders_move_and_rules_change(following: Following, docs: Path) -> None:
     (docs / "old").mkdir()
     (docs / "old" / "otter.md").write_text("The otter cracks mussels.")
@@ -148,6 +149,7 @@ def test_folders_move_and_rules_change(following: Following, docs: Path) -> None
     assert following.end() == 0
 
 
+@pytest.mark.long
 def test_documents_stay_while_their_disk_is_gone(following: Following, docs: Path, tmp_path: Path) -> None:
     docs.rename(tmp_path / "unplugged")
     assert "stay" in following.until("root_gone")["message"]
@@ -166,6 +168,7 @@ def test_a_failed_file_is_in_the_exit_code(following: Following, docs: Path) -> 
     assert following.end() == 1
 
 
+@pytest.mark.long
 def test_a_library_that_is_being_written_to_is_waited_for(following: Following, docs: Path, home: Path) -> None:
     hold = (
         "import sys, fcntl, os\n"
@@ -212,6 +215,7 @@ def test_a_second_ingest_is_told_who_is_at_work(home: Path, docs: Path) -> None:
 
 
 class TestReport:
+    @pytest.mark.long
     def test_json_and_csv_say_what_became_of_each_file(self, home: Path, docs: Path) -> None:
         (docs / "broken.docx").write_bytes(b"PK\x03\x04 no more")
         (docs / "empty.txt").write_bytes(b"")
@@ -247,6 +251,7 @@ class TestReport:
         assert "A path is empty" in edgerag("ingest", "--report", "", str(docs), check=2).stderr
         assert not (home / "indexes" / "default").exists()
 
+    @pytest.mark.long
     def test_it_follows_a_watch_without_being_read_itself(self, home: Path, docs: Path) -> None:
         report = docs / "report.json"
         following = Following("--report", str(report), str(docs))
@@ -263,6 +268,7 @@ class TestReport:
             following.close()
         assert paths() == ["badger.md", "walrus.md"]
 
+    @pytest.mark.long
     def test_status_lists_what_is_known_of_each_file(self, home: Path, docs: Path) -> None:
         (docs / "broken.docx").write_bytes(b"PK\x03\x04 no more")
         edgerag("ingest", str(docs), check=1)
@@ -277,6 +283,7 @@ class TestReport:
 
 
 class TestWhatIsLeftOut:
+    @pytest.mark.long
     def test_rules_of_files_and_of_the_command_line(self, home: Path, docs: Path) -> None:
         (docs / "walrus.txt").write_text("The walrus dives for clams.")
         (docs / ".hidden.md").write_text("The weasel hides.")
@@ -290,6 +297,7 @@ class TestWhatIsLeftOut:
             ".hidden.md": "It is hidden (ingest.hidden).",
         }
 
+    @pytest.mark.long
     def test_what_was_named_itself_stays(self, home: Path, docs: Path) -> None:
         (docs / ".gitignore").write_text("walrus.*\n")
         (docs / "walrus.txt").write_text("The walrus dives for clams.")

@@ -25,6 +25,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip(str(reason))
 
 
+@pytest.mark.long
 def test_no_damage_crashes_the_kernel_or_makes_it_lie(library: Path, tmp_path: Path) -> None:
     process = sanitized.start(library, folder=tmp_path, first=0, count=INPUTS)
     output, errors = process.communicate(timeout=300)
@@ -46,6 +47,7 @@ def test_inputs_that_once_failed(library: Path, tmp_path: Path, number: int) -> 
     assert process.returncode == 0, errors[-4000:]
 
 
+@pytest.mark.long
 def test_a_kernel_without_its_checks_is_found_out(library: Path, tmp_path: Path) -> None:
     """The fuzzing sees what it is there to see: a link that is not compared with the number of rows."""
     check = "if (link >= g->row_count) {"

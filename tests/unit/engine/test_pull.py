@@ -66,6 +66,7 @@ def test_it_provides_the_model_once_and_says_what_it_does(own_catalog: Catalog, 
     assert said == ["tiny: already here, nothing to do."]
 
 
+@pytest.mark.long
 def test_code_in_the_working_folder_is_not_run(
     own_catalog: Catalog, wheels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,6 +102,7 @@ def test_without_the_package_pip_is_quoted_and_the_way_out_told(own_catalog: Cat
     assert visible(own_catalog.folder) == ["manifest.toml"]
 
 
+@pytest.mark.long
 def test_an_interrupted_pull_leaves_nothing_half(own_catalog: Catalog, wheels: Path) -> None:
     def interrupt(line: str) -> None:
         if "requantising" in line:
@@ -112,6 +114,7 @@ def test_an_interrupted_pull_leaves_nothing_half(own_catalog: Catalog, wheels: P
     assert pull(own_catalog, report=silent)[0].name == "tiny"
 
 
+@pytest.mark.long
 def test_what_a_killed_pull_left_is_removed_by_the_next(own_catalog: Catalog, wheels: Path) -> None:
     (own_catalog.folder / ".pull-killed").mkdir()
     (own_catalog.folder / ".tiny.gguf.4194305.partial").write_bytes(b"half")  # above the largest process number
@@ -155,6 +158,7 @@ def test_an_installed_package_needs_no_network(own_catalog: Catalog, installed: 
     assert visible(own_catalog.folder) == ["manifest.toml", "tiny.gguf"]
 
 
+@pytest.mark.long
 def test_weights_that_are_used_as_shipped_stay_with_their_package_too(
     own_catalog: Catalog, installed: Path, tiny_chat_file: Path
 ) -> None:

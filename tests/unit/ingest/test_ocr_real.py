@@ -80,6 +80,7 @@ def read(tmp_path: Path, name: str, data: bytes, *, deadline_s: float = 120.0) -
         process.close()
 
 
+@pytest.mark.long
 def test_each_page_of_a_tiff_is_read(tmp_path: Path) -> None:
     reply = read(tmp_path, "fax.tif", tiff(drawn(FIRST), drawn(SECOND)))
     assert isinstance(reply, Parsed) and reply.document is not None
@@ -89,6 +90,7 @@ def test_each_page_of_a_tiff_is_read(tmp_path: Path) -> None:
     assert "read by OCR" in reply.document.warnings[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("quarters", [1, 2, 3])
 def test_a_page_that_lies_on_its_side_or_head_is_read(tmp_path: Path, quarters: int) -> None:
     recogniser = find_recogniser("auto", "", deadline_s=120.0, memory_bytes=2_000_000_000)

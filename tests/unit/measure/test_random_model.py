@@ -49,6 +49,7 @@ def test_llama_cpp_loads_it_and_it_speaks(tiny: Path) -> None:
         generator.close()
 
 
+@pytest.mark.long
 def test_no_weight_is_infinite_and_none_is_large(tiny: Path) -> None:
     """What a model computes with them stays finite, whatever its depth."""
     gguf = pytest.importorskip("gguf")

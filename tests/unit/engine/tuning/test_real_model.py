@@ -149,6 +149,7 @@ def test_what_would_take_long_waits_until_it_is_asked_for(real_model: ModelFile)
 # ---------------------------------------------------------------- measuring
 
 
+@pytest.mark.long
 def test_speed_and_quality_of_the_real_model(real_model: ModelFile, monkeypatch: pytest.MonkeyPatch) -> None:
     beginning = read_prose()[:1500]
     monkeypatch.setattr(perplexity, "read_prose", lambda: beginning)
@@ -168,6 +169,7 @@ def test_speed_and_quality_of_the_real_model(real_model: ModelFile, monkeypatch:
         assert bench.others() >= 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", [{"wait_policy": "brief"}, {"speculation": "off"}])
 def test_what_needs_another_way_of_measuring(model: ModelFile, change: dict[str, str]) -> None:
     first = first_choice(CPUS)
@@ -235,6 +237,7 @@ def test_what_cannot_be_tuned_is_told(model: ModelFile) -> None:
 # ---------------------------------------------------------------- in the background
 
 
+@pytest.mark.long
 def test_background_tuning_is_gone_when_somebody_asks_and_goes_on_later(model: ModelFile) -> None:
     folder = model.path.parent
     background = BackgroundTuning(model, folder, context_tokens=2048, seconds=120)

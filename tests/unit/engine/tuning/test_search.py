@@ -141,6 +141,7 @@ def test_noise_alone_changes_nothing_that_costs(seed: int) -> None:
 FACTORS = st.floats(0.6, 1.8)
 
 
+@pytest.mark.long
 @given(weights=FACTORS, flash=FACTORS, prefill=FACTORS, decode=FACTORS, micro=FACTORS, cache=FACTORS, load=FACTORS)
 def test_ends_near_the_best_of_a_full_sweep(
     weights: float, flash: float, prefill: float, decode: float, micro: float, cache: float, load: float
