@@ -260,8 +260,13 @@ def _content(text: str, *, question: str) -> tuple[str, ...]:
     return pieces(_THE_WORD.sub("", text.strip()), asked=question)
 
 
+_UNSPACED_LETTER = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+
+
 def _unspaced_question(asked: str) -> CollectionQuestion | None:
     """Of a question in Chinese or Japanese."""
+    if not _UNSPACED_LETTER.search(asked):
+        return None
     reader = join_reader("")
     negated = re.search(CHINESE_NOT, asked) is not None
     asked = re.sub(CHINESE_NOT, "", asked, count=1)

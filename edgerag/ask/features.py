@@ -80,7 +80,8 @@ def features(found: Sequence[Found], *, words: WordEvidence, nearness: Nearness 
         [_of_words(passage, asked, expansion, mean_words=words.mean_words) for passage in passages], dtype=np.float64
     )
     cosine, is_embedded, alike = _of_vectors(found, nearness)
-    legs = np.array([_of_legs(each, best_keyword=_best_keyword(found)) for each in found], dtype=np.float64)
+    best_keyword = _best_keyword(found)
+    legs = np.array([_of_legs(each, best_keyword=best_keyword) for each in found], dtype=np.float64)
     bm25, covered, feedback = own[:, 0], own[:, 3], own[:, 15]
     base = bm25 / max(bm25.max(), 1e-6) + cosine / max(cosine.max(), 1e-6)
     columns = [

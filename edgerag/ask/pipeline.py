@@ -703,7 +703,7 @@ def _judged_count(plan: Plan) -> int:
 
 
 def _refuse_empty(library: Library) -> None:
-    if library.chunk_count() == 0:
+    if library.is_empty():
         raise LibraryError("The library holds no documents yet.", remedy="Put some in with `edgerag ingest FOLDER`.")
 
 

@@ -14,7 +14,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 
 from edgerag.index import word_rules
 from edgerag.index.stopwords import STOP_PHRASES, stop_words_of
@@ -98,9 +98,15 @@ def query_terms(query: str, *, rules: Sequence[Rules] = (PLAIN,)) -> tuple[Term,
 
     Each has the forms that it has by any of ``rules``; terms that share one are one.
     """
+    return _query_terms(query[:_MAX_QUERY_CHARACTERS], tuple(rules))
+
+
+# Plan, search and ranking of one question all want the same ones.
+@lru_cache(maxsize=64)
+def _query_terms(query: str, rules: tuple[Rules, ...]) -> tuple[Term, ...]:
     terms: list[Term] = []
     place: dict[str, int] = {}  # of the term, by each of its forms
-    folded = fold(query[:_MAX_QUERY_CHARACTERS])
+    folded = fold(query)
     plainly = word_rules.plain_letters(folded) == folded
     for said in _all_said(folded):
         forms = dict.fromkeys(form for r in rules for form in word_rules.asked(said.words, r, plainly=plainly))

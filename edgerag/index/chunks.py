@@ -243,6 +243,10 @@ def chunk_count(db: sqlite3.Connection) -> int:
     return int(db.execute("SELECT count(*) FROM chunks").fetchone()[0])
 
 
+def is_empty(db: sqlite3.Connection) -> bool:
+    return db.execute("SELECT 1 FROM chunks LIMIT 1").fetchone() is None
+
+
 def pending_count(db: sqlite3.Connection) -> int:
     return int(db.execute("SELECT count(*) FROM chunks WHERE state = 0").fetchone()[0])
 

@@ -419,6 +419,11 @@ class Library:
         with self._store.reading() as db:
             return chunk_rows.chunk_count(db)
 
+    def is_empty(self) -> bool:
+        """Whether there is no chunk; known at once, however many there are."""
+        with self._store.reading() as db:
+            return chunk_rows.is_empty(db)
+
     def sample(self, limit: int) -> list[StoredChunk]:
         """At most so many chunks, lying evenly through the library; the same each time for the same library."""
         with self._store.reading() as db:

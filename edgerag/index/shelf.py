@@ -141,6 +141,9 @@ class Shelf:
         (_, terms), *_ = self._each(partial(Library.query_terms, query=query))
         return terms
 
+    def is_empty(self) -> bool:
+        return all(empty for _, empty in self._each(Library.is_empty))
+
     def chunk_count(self) -> int:
         return sum(count for _, count in self._each(Library.chunk_count))
 
