@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -31,6 +32,7 @@ from edgerag.errors import ModelMissing
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.library import Library, open_library
 from edgerag.types import AnswerDone, Chunk, Embedder, Generator, InstantAnswer, ParsedDocument
+from edgerag.ui.cli import ONE_BLAS_THREAD
 
 _BUDGET_BYTES = 256_000_000  # the default of memory.budget
 _PER_DOCUMENT = 500
@@ -150,4 +152,6 @@ def percentiles(seconds: Sequence[float]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
+    if ONE_BLAS_THREAD[0] not in os.environ:  # as the program has it; read when numpy is loaded, so: once more
+        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | dict([ONE_BLAS_THREAD]))
     main()

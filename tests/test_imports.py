@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -26,3 +27,13 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     code = LIST_MODULES.format(arguments=arguments, heavy=HEAVY)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.splitlines()[-1] == "[]"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_numpy_has_one_thread_once_a_command_has_begun() -> None:
+    code = LIST_MODULES.format(arguments=["--version"], heavy=set()) + (
+        "import os, numpy\nnumpy.ones((600, 600)) @ numpy.ones((600, 600))\nprint(len(os.listdir('/proc/self/task')))"
+    )
+    environ = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environ)
+    assert done.stdout.splitlines()[-1] == "1"
