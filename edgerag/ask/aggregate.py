@@ -93,6 +93,11 @@ def of_types(where: Filter | None, types: Sequence[str]) -> Filter | None:
 
 # ---------------------------------------------------------------- reading the question
 
+# "PDF", "html or txt", "PDF-, Word- und Excel-".
+_AND = r"(?:\s*[,/]\s*|\s*,?\s+(?:or|and|oder|und|ou|et|o|y|e|of|en|lub|i|или|и)\s+)"
+_KINDS = rf"(?:{FILE_KINDS})s?(?:-?{_AND}(?:{FILE_KINDS})s?(?!\w))*"
+_NOUNS = rf"(?:{FILE_NOUNS})(?:{_AND}(?:{FILE_NOUNS})(?!\w))*"
+
 
 class _Reader:
     """The patterns of one language."""
@@ -101,10 +106,10 @@ class _Reader:
         flags = re.IGNORECASE
         self._joints = joints
         holder = (
-            rf"(?:(?P<kind>{FILE_KINDS})\s*-?\s*)?(?P<holder>{wording.holders})"
-            rf"(?:\s+(?:{_OF_KIND})?(?P<kind_behind>{FILE_KINDS})(?!\w)(?:[\s-]+format)?)?"
+            rf"(?:(?P<kind>{_KINDS})\s*-?\s*)?(?P<holder>{wording.holders})"
+            rf"(?:\s+(?:{_OF_KIND})?(?P<kind_behind>{_KINDS})(?!\w)(?:[\s-]+format)?)?"
         )
-        noun = rf"(?:{holder}|(?P<alone>{FILE_NOUNS})|(?P<genre>{wording.genres}))"
+        noun = rf"(?:{holder}|(?P<alone>{_NOUNS})|(?P<genre>{wording.genres}))"
         # What ends in an apostrophe ("d'") has no space behind it.
         self._head = re.compile(
             rf"\W*(?:(?P<how_many>{wording.how_many})|(?P<which>{wording.which}))(?:\s+|(?<=['’\s])){noun}(?!\w)\s*",
@@ -221,7 +226,8 @@ class _Reader:
         # A "text passage" is a passage.
         if not kind or (noun["holder"] and not _names_a_document(noun) and kind.casefold() in ("text", "word", "mail")):
             return found
-        return replace(found, types=(normal_type(kind),))
+        kinds = (normal_type(one.rstrip("-")) for one in re.split(_AND, kind))
+        return replace(found, types=tuple(dict.fromkeys(kinds)))
 
     def _without_there(self, rest: str) -> str:
         """Without "are there", "in the library", at the beginning or the end."""

@@ -16,7 +16,15 @@ from edgerag.ask.language import FUNCTION_WORDS
 UNSPACED = (
     r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
 )
-_TOKEN = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:['’][^\W_{UNSPACED}]+)*")
+# Accents, points and vowel signs that stand behind the letter they belong to: those of Latin, Cyrillic, Hebrew, Arabic,
+# Syriac, and of the scripts of India, where they are half of the writing. To \w they are no part of a word.
+_MARKS = (
+    r"\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
+    r"\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0711\u0730-\u074a\u0900-\u0963\u0971-\u0df3"
+)
+_LETTER = rf"(?:[^\W_{UNSPACED}]|[{_MARKS}])"
+_TOKEN = re.compile(rf"[{UNSPACED}]+|{_LETTER}+(?:['’]{_LETTER}+)*")
+_ASCII_TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)*", re.ASCII)
 _UNSPACED_RUN = re.compile(rf"[{UNSPACED}]")
 # Truncation is the stemmer: for European languages five letters do about as well as a real one
 # (McNamee & Mayfield 2004, "Character N-Gram Tokenization for European Language Text Retrieval").
@@ -55,7 +63,7 @@ def stem(word: str) -> str:
 def content_words(text: str) -> list[str]:
     """Stems of the words that carry meaning, in order; pairs of characters for unspaced scripts."""
     found: list[str] = []
-    for match in _TOKEN.finditer(text):
+    for match in (_ASCII_TOKEN if text.isascii() else _TOKEN).finditer(text):
         token = match.group()
         if _UNSPACED_RUN.match(token):
             found.extend(token[i : i + 2] for i in range(max(1, len(token) - 1)))

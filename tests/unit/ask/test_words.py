@@ -51,6 +51,27 @@ def test_inflections_share_a_stem_and_function_words_go() -> None:
     assert content_words("Übergänge") == content_words("ubergange")
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("हिन्दी पम्प।", 2),
+        ("தமிழ் மொழி", 2),
+        ("বাংলা ভাষা", 2),
+        ("שָׁלוֹם עוֹלָם", 2),
+        ("السَّلامُ عَلَيْكُمْ", 2),
+        ("Zu\u0308rich cafe\u0301", 2),
+    ],
+)
+def test_marks_are_part_of_their_words(text: str, words: int) -> None:
+    assert len(content_words(text)) == words
+
+
+def test_points_and_accents_make_no_difference() -> None:
+    assert content_words("שָׁלוֹם") == content_words("שלום")
+    assert content_words("السَّلامُ") == content_words("السلام")
+    assert content_words("Zu\u0308rich") == content_words("Zürich")
+
+
 def test_unspaced_scripts_become_pairs() -> None:
     assert content_words("所有权") == ["所有", "有权"]
     assert content_words("Rust 的") == ["rust", "的"]
