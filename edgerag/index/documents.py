@@ -22,6 +22,9 @@ from edgerag.types import MEMBER_MARK, Document, Heading, Page, ParsedDocument
 # What a file that could not be read was without: with it, it is tried again though it did not change.
 FailureNeeds = Literal["", "password", "ocr"]
 
+# A time that no file has.
+UNREAD_NS = -1
+
 # Characters in one part: unpacking one costs about 0.2 ms, and zlib gains little beyond its 32 KiB window.
 PART_CHARACTERS = 65_536
 
@@ -70,11 +73,25 @@ class ReadContainer:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A document whose file has another path now."""
+    """A document whose file has another path now; ``unread`` as of MovedFile."""
 
     document_id: int
     path: str
     root: str
+    unread: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MovedFile:
+    """A file that has another path now, with the documents that it is or holds, and what failed in it, by old and new
+    path. ``unread``: it has to be read all the same, for its title or for what failed in it, and until that is done it
+    has the time UNREAD_NS, so that whoever comes after an interruption reads it."""
+
+    old: str
+    new: str
+    documents: tuple[Move, ...] = ()
+    failures: tuple[tuple[str, str], ...] = ()
+    unread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,11 +312,28 @@ def touch_documents(db: sqlite3.Connection, touched: Sequence[Touched]) -> None:
     )
 
 
-def move_document(db: sqlite3.Connection, document_id: int, *, path: str, root: str) -> None:
-    """Gives it another path, which no other document may have."""
+def move_document(db: sqlite3.Connection, document_id: int, *, path: str, root: str, unread: bool) -> None:
+    """Gives it another path, which no other document may have; ``unread``: and the time UNREAD_NS."""
     db.execute(
-        "UPDATE documents SET path = CAST(? AS TEXT), root = CAST(? AS TEXT) WHERE id = ?",
-        (sql_text(path), sql_text(root), document_id),
+        "UPDATE documents SET path = CAST(? AS TEXT), root = CAST(? AS TEXT), mtime_ns = iif(?, ?, mtime_ns)"
+        " WHERE id = ?",
+        (sql_text(path), sql_text(root), unread, UNREAD_NS, document_id),
+    )
+
+
+def move_failure(db: sqlite3.Connection, path: str, *, to: str) -> None:
+    db.execute(
+        "UPDATE OR REPLACE failures SET path = CAST(? AS TEXT) WHERE path = CAST(? AS TEXT)",
+        (sql_text(to), sql_text(path)),
+    )
+
+
+def move_container(db: sqlite3.Connection, path: str, *, to: str, unread: bool) -> None:
+    """As a document."""
+    db.execute(
+        "UPDATE OR REPLACE containers SET path = CAST(? AS TEXT), mtime_ns = iif(?, ?, mtime_ns)"
+        " WHERE path = CAST(? AS TEXT)",
+        (sql_text(to), unread, UNREAD_NS, sql_text(path)),
     )
 
 

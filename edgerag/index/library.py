@@ -36,7 +36,7 @@ from edgerag.index import chunks as chunk_rows
 from edgerag.index import left_out as left_out_rows
 from edgerag.index import tags as document_tags
 from edgerag.index.construction import Workshop
-from edgerag.index.documents import Failure, FailureNeeds, FileFacts, Move, ReadContainer, Touched
+from edgerag.index.documents import Failure, FailureNeeds, FileFacts, MovedFile, ReadContainer, Touched
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.identity import check_identity, read_identity, write_identity
 from edgerag.index.keywords import TermCounts
@@ -83,7 +83,7 @@ from edgerag.types import (
 if TYPE_CHECKING:
     from edgerag.types import Vectors
 
-__all__ = ["Failure", "FailureNeeds", "Library", "Move", "ReadContainer", "Touched", "open_library"]
+__all__ = ["Failure", "FailureNeeds", "Library", "MovedFile", "ReadContainer", "Touched", "open_library"]
 
 # For a mean: with so many its error is a tenth of the spread of cosines, far below what tells passages apart.
 _SAMPLED_VECTORS = 128
@@ -322,24 +322,28 @@ class Library:
                 documents.touch_documents(db, touched)
                 catalogue.changed(db)  # filters by date are remembered
 
-    def move_documents(self, moves: Sequence[Move], *, forget: Sequence[str] = ()) -> None:
-        """Notes that files have other paths now, in one transaction. Chunks and vectors stay; states are named by the
-        path, and go. What was known of ``forget`` as archives that were read, or as files that failed, is forgotten.
+    def move_files(self, files: Sequence[MovedFile]) -> None:
+        """Notes that files have other paths now, in one transaction, with all that lies in them. Chunks and vectors
+        stay; states are named by the path, and go.
 
         Raises UsageError if there is no such document, or one of such a path; then none is moved.
         """
-        if not moves and not forget:
+        if not files:
             return
+        moves = [move for file in files for move in file.documents]
         with self._kv_news.writing() as db:
             for move in moves:
                 documents.document_by_id(db, move.document_id)
                 if documents.document_by_path(db, move.path) is not None:
                     raise UsageError(f"There is a document {move.path!r} already.")
                 kv_keys.remove(db, move.document_id)
-                documents.move_document(db, move.document_id, path=move.path, root=move.root)
+                documents.move_document(db, move.document_id, path=move.path, root=move.root, unread=move.unread)
                 kv_keys.restart(db, move.document_id, move.path)
-            documents.delete_failures(db, [*(move.path for move in moves), *forget])
-            documents.delete_containers(db, forget)
+            documents.delete_failures(db, [move.path for move in moves])
+            for file in files:
+                for failed, target in file.failures:
+                    documents.move_failure(db, failed, to=target)
+                documents.move_container(db, file.old, to=file.new, unread=file.unread)
             catalogue.changed(db)  # filters by path are remembered
 
     def remove_documents(self, document_ids: Sequence[int]) -> int:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from edgerag.index.documents import ReadContainer
+from edgerag.index.documents import UNREAD_NS, Move, MovedFile, ReadContainer
 from edgerag.ingest.discover import Candidate, Discovery
 from edgerag.ingest.member_paths import outer_path
 from edgerag.types import MEMBER_MARK, Document, LeftOut
@@ -79,15 +80,24 @@ class Known:
     def is_container(self, path: str) -> bool:
         return path in self.containers or path in self._members
 
-    def may_hold_more(self, path: str, *, moved_from: str = "") -> bool:
+    def may_hold_more(self, path: str) -> bool:
         """Whether files in that one, whose content is as it was, have to be looked at all the same: it was not read to
         its end, or what failed in it may be read now, or has to be told of under its new path."""
-        before = moved_from or path
-        failed = self._failed_in.get(before, ())
-        unread = before in self._members and before not in self.containers
-        if self._is_limit_raised(before) or self._may_read_skipped(before):
+        failed = self._failed_in.get(path, ())
+        unread = path in self._members and path not in self.containers
+        if self._is_limit_raised(path) or self._may_read_skipped(path):
             return True
-        return unread or (bool(failed) if moved_from else any(map(self.is_to_try, failed)))
+        if self.is_unread(path):
+            return unread or bool(failed) or path in self._skipped_in
+        return unread or any(map(self.is_to_try, failed))
+
+    def is_unread(self, path: str) -> bool:
+        """Whether that file, or the one that it lies in, moved and has to be read at its new path."""
+        outer = self.outer(path) or path
+        return any(
+            known is not None and known.mtime_ns == UNREAD_NS
+            for known in (self.documents.get(outer), self.containers.get(outer))
+        )
 
     def is_unchanged(self, candidate: Candidate) -> bool:
         """Whether size and time say that all in it is known; an archive counts when it was read to its end."""
@@ -146,14 +156,36 @@ class Known:
                 }
         return pairs
 
-    def rename(self, document: Document, moved: Document) -> None:
-        """Takes over that a document has another path now."""
-        del self.documents[document.path]
-        self.documents[moved.path] = moved
-        if outer := self.outer(moved.path):
-            self._members[outer].append(moved.path)
-        for around in _around(moved.path):
-            self._documents_in[around].append(moved.path)
+    def move(self, old: str, new: str, root: str) -> MovedFile:
+        """Takes over that a file has another path now, and all that lies in it."""
+        inside = (old, *self.members(old))
+        failures = tuple((path, new + path.removeprefix(old)) for path in inside if path in self.failures)
+        is_renamed = old in self.documents and PurePath(old).name != PurePath(new).name  # the title may be the name
+        unread = bool(is_renamed or failures or self.skipped(old))
+        moves = []
+        for path in inside:
+            document = self.documents.pop(path, None)
+            if document is not None:
+                target, marked = new + path.removeprefix(old), unread and path == old
+                mtime_ns = UNREAD_NS if marked else document.mtime_ns
+                self.documents[target] = replace(document, path=target, root=root, mtime_ns=mtime_ns)
+                moves.append(Move(document.id, target, root, unread=marked))
+        for failed, target in failures:
+            self.failures[target] = self.failures.pop(failed)
+        if (container := self.containers.pop(old, None)) is not None:
+            mtime_ns = UNREAD_NS if unread else container.mtime_ns
+            self.containers[new] = replace(container, mtime_ns=mtime_ns)
+        if members := self._members.pop(old, []):
+            self._members[new] = [new + path.removeprefix(old) for path in members]
+        skipped = [found.path for found in self.skipped(old)]
+        for around in {around for path in (*inside, *skipped) for around in _around(path)}:
+            target = new + around.removeprefix(old)
+            for index in (self._failed_in, self._documents_in):
+                if paths := index.pop(around, []):
+                    index[target] = [new + path.removeprefix(old) for path in paths]
+            if around in self._skipped_in:
+                self._skipped_in[target] = self._skipped_in.pop(around)
+        return MovedFile(old, new, tuple(moves), failures, unread)
 
 
 def _around(path: str) -> Iterator[str]:

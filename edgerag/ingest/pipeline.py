@@ -14,7 +14,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -28,7 +28,7 @@ from edgerag.errors import (
     DocumentTooLarge,
     LibraryDamaged,
 )
-from edgerag.index.documents import FailureNeeds, Move, ReadContainer, Touched
+from edgerag.index.documents import UNREAD_NS, FailureNeeds, MovedFile, ReadContainer, Touched
 from edgerag.ingest.ahead import ParseAhead, ToRead, WasRead
 from edgerag.ingest.chunk import chunk
 from edgerag.ingest.discover import Candidate, Discovery, discover
@@ -262,25 +262,17 @@ class _Run:
     def _move(self, discovery: Discovery, gone: dict[str, None]) -> None:
         """Gives documents whose file moved their new path; takes them out of ``gone``."""
         roots = {candidate.path: candidate.root for candidate in discovery.files}
-        moves: list[Move] = []
-        forgotten: list[str] = []
+        moved: list[MovedFile] = []
         for new, old in self._known.moved(discovery.files, gone).items():
             # Never in the midst of an archive: one that moved by halves is not known again.
-            if len(moves) + len(forgotten) >= _MOVED_TOGETHER:
-                self._library.move_documents(moves, forget=forgotten)
-                moves, forgotten = [], []
-            forgotten.append(old)
-            self._moved[new] = old
+            if sum(1 + len(file.documents) + len(file.failures) for file in moved) >= _MOVED_TOGETHER:
+                self._library.move_files(moved)
+                moved = []
             for path in (old, *self._known.members(old)):
                 gone.pop(path, None)
-                if path in self._known.failures:
-                    forgotten.append(path)
-                target = new + path.removeprefix(old)
-                if (document := self._known.documents.get(path)) is not None:
-                    moves.append(Move(document.id, target, roots[new]))
-                    self._known.rename(document, replace(document, path=target, root=roots[new]))
-                    self._moved[target] = path
-        self._library.move_documents(moves, forget=forgotten)
+                self._moved[new + path.removeprefix(old)] = path
+            moved.append(self._known.move(old, new, roots[new]))
+        self._library.move_files(moved)
 
     def _has(self, need: str) -> bool:
         """Whether this run has what a file of an earlier run could not be read without."""
@@ -365,10 +357,9 @@ class _Run:
         document = self._known.documents.get(path)
         if document is None:
             return ""
-        old = self._moved.get(path, "")
-        # The title may be the old name: it is part of what is embedded.
-        is_renamed = old and PurePath(old).name != PurePath(path).name
-        if is_renamed or self._is_read_otherwise(path) or self._known.may_hold_more(path, moved_from=old):
+        # Moved: the title may be the old name, and is part of what is embedded.
+        is_unread = document.mtime_ns == UNREAD_NS
+        if is_unread or self._is_read_otherwise(path) or self._known.may_hold_more(path):
             return ""
         return document.content_sha256
 
@@ -439,6 +430,8 @@ class _Run:
                 if to_embed < chunk_count and self._library.seal_is_due():
                     yield from self._seal(merge=False)
             case Unchanged(state):
+                if result.member:
+                    yield from self._keep_members(self._untold_in(path), state, result.around_sha256)
                 if document is not None:
                     self._touch(document, state, result.around_sha256)
                     self._library.tag_documents([document.id], self._tags)
@@ -464,13 +457,11 @@ class _Run:
         members = [member for member in self._known.members(path) if member not in self._reports]
         limit_bytes = self._settings.max_file_size if path in self._beyond_limits else 0
         if isinstance(reply, Unchanged):
-            yield from self._keep_members(members, reply.state)
-            old = self._moved.get(path, path)
-            known = self._known.containers.get(old)
+            yield from self._keep_members(members, reply.state, reply.state.sha256)
+            known = self._known.containers.get(path)
             limit_bytes = 0 if known is None else known.limit_bytes
-            holds = self._known.is_container(path) or known is not None
-            # What failed in it is not known any more where it moved and could not be opened.
-            holds = holds and not self._known.may_hold_more(path, moved_from=self._moved.get(path, ""))
+            # Where it moved and could not be opened, what failed in it is still to be told of.
+            holds = self._known.is_container(path) and not self._known.may_hold_more(path)
         elif isinstance(reply, Failed) and (
             isinstance(reply.error, DocumentGone) or not (reply.skipped or reply.lasting)
         ):
@@ -479,7 +470,8 @@ class _Run:
             closed = tuple(f"{member}{MEMBER_MARK}" for member in self._closed.pop(path, ()))
             if isinstance(reply, Parsed) and any(self._is_of(member, reply.state) for member in members):
                 # The file is the same, so what lies in those that cannot be opened now is there as before.
-                yield from self._keep_members([each for each in members if each.startswith(closed)], reply.state)
+                closed_ones = [each for each in members if each.startswith(closed)]
+                yield from self._keep_members(closed_ones, reply.state, reply.state.sha256)
                 members = [member for member in members if member not in self._reports]
             yield from self._remove(members, f"It is no longer in {path}.")
             for member in members:
@@ -489,14 +481,20 @@ class _Run:
         if holds and not isinstance(reply, Failed):
             self._tell_touched()  # what it holds comes first: once the archive is known, nothing in it is looked at
             self._library.keep_container(path, ReadContainer(reply.state.size_bytes, reply.state.mtime_ns, limit_bytes))
-        elif path in self._known.containers:
+        elif path in self._known.containers and not isinstance(reply, Unchanged):
             self._library.forget_containers([path])
 
-    def _keep_members(self, members: Sequence[str], around: FileState) -> Iterator[IngestEvent]:
-        """Reports what lies in a file that is as it was."""
+    def _untold_in(self, member: str) -> list[str]:
+        """What is known to lie in that member of an archive or mail, and was not told of."""
+        inside = member + MEMBER_MARK
+        known = self._known.members(self._known.outer(member))
+        return [path for path in known if path.startswith(inside) and path not in self._reports]
+
+    def _keep_members(self, members: Sequence[str], state: FileState, around_sha256: str) -> Iterator[IngestEvent]:
+        """Reports what lies in a file that is as it was; the checksum is that of the file on the disk."""
         for member in members:
             if (document := self._known.documents.get(member)) is not None:
-                self._touch(document, around, around.sha256)
+                self._touch(document, state, around_sha256)
                 self._library.tag_documents([document.id], self._tags)
             self._progress.files_total += 1
             yield self._report_known(member)
@@ -520,7 +518,7 @@ class _Run:
             reply,
             known.documents.get(path),
             known.holds(path),
-            is_whole=known.was_read_to_its_end(self._moved.get(outer, outer)),
+            is_whole=known.was_read_to_its_end(outer),
         )
         return reply if state is None else Unchanged(state)
 

@@ -17,6 +17,8 @@ import tarfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from email import message_from_bytes, policy
+from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +69,27 @@ def write(docs: Path, files: Mapping[str, str | bytes]) -> None:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
+def letter(subject: str, *attached: tuple[str, bytes] | EmailMessage) -> bytes:
+    message = EmailMessage()
+    message["From"], message["Subject"] = "a@example.org", subject
+    message.set_content(f"The {subject} stands in water. " * 9)
+    for each in attached:
+        if isinstance(each, EmailMessage):
+            message.add_attachment(each)
+        else:
+            message.add_attachment(each[1], maintype="application", subtype="octet-stream", filename=each[0])
+    message.set_boundary(f"of the {subject}")
+    return message.as_bytes()
+
+
+def forwarded(*attached: tuple[str, bytes]) -> EmailMessage:
+    message = message_from_bytes(letter("ibis", *attached), policy=policy.default)
+    assert isinstance(message, EmailMessage)
+    return message
+
+
+BROKEN = ("broken.pdf", b"%PDF-1.4 broken")
+
 FIRST: dict[str, str | bytes] = {
     "badger.md": chapters("badger", 5),
     "copies/badger.md": chapters("badger", 5),
@@ -76,6 +99,10 @@ FIRST: dict[str, str | bytes] = {
     "box.zip": zipped({"lynx.md": chapters("lynx", 4), "in.zip": zipped({"deep.md": chapters("marten", 2)})}),
     "box.tar.gz": tarred({"one.md": chapters("walrus", 3), "two.md": chapters("seal", 2)}),
     "mail.mbox": mailbox("heron", "stork", "crane"),
+    "letter.eml": letter("egret", BROKEN),
+    "nested.eml": letter("bittern", forwarded(BROKEN), ("note.txt", b"The plover runs along the shore.")),
+    "letters.zip": zipped({"in.eml": letter("spoonbill", forwarded(BROKEN)), "out.eml": letter("avocet", BROKEN)}),
+    "untitled.txt": "The curlew has a long bill.",
 }
 
 
@@ -86,6 +113,11 @@ def change(docs: Path) -> None:
     (docs / "otter.txt").rename(docs / "moved" / "otter.txt")
     shutil.copy2(docs / "box.zip", docs / "copies" / "box.zip")
     (docs / "box.tar.gz").rename(docs / "moved" / "crate.tar.gz")
+    shutil.copy2(docs / "letters.zip", docs / "copies" / "letters.zip")
+    (docs / "letter.eml").rename(docs / "moved" / "letter.eml")
+    (docs / "nested.eml").rename(docs / "moved" / "nested.eml")
+    (docs / "letters.zip").rename(docs / "moved" / "letters.zip")
+    (docs / "untitled.txt").rename(docs / "moved" / "titled.txt")
     (docs / "gone.md").unlink()
     write(docs, {"mail.mbox": mailbox("heron", "crane", "swan")})
 
@@ -160,7 +192,7 @@ def test_what_is_disturbed_is_worth_it(runs: dict[str, Undisturbed]) -> None:
         assert run.commits > 2 * POINTS
         assert run.state["findings"] == []
         assert all(leg for legs in run.state["found"].values() for leg in legs.values())
-    assert len(runs["first"].state["containers"]) == 3
+    assert len(runs["first"].state["containers"]) == 6
     assert len(runs["first"].state["documents"]) > 10
     assert 0 < runs["later"].embedded < runs["first"].embedded / 2, "what moved and what was copied is not embedded"
 
