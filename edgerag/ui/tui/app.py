@@ -29,6 +29,7 @@ from edgerag.types import Answer, IngestEvent
 from edgerag.ui.plain import plain
 from edgerag.ui.tui import palette
 from edgerag.ui.tui.facts import Facts
+from edgerag.ui.tui.hangup import leave_with_the_terminal
 from edgerag.ui.tui.ingest_view import IngestView
 from edgerag.ui.tui.inspecting import MOST_TIMED, timed
 from edgerag.ui.tui.keymap_file import Keymap
@@ -52,6 +53,7 @@ def run(session: Session, sources: SettingsSources) -> int:
     """Runs the terminal UI until the user leaves it; gives the exit code. ``sources``: where its settings are from."""
     app = EdgeragApp(session, sources)
     session.tune_when_idle()
+    leave_with_the_terminal(app.give_back)
     app.run()
     return app.return_code or 0
 
@@ -121,9 +123,17 @@ class EdgeragApp(Keyed, App[None]):
         self.set_interval(_SHOW_INGEST_EVERY_S, self._show_ingest)
 
     def on_unmount(self) -> None:
+        self._stop_runs()
+
+    def _stop_runs(self) -> None:
         # Python waits for the threads before it exits: they are told to stop.
-        for work in self._runs:
+        for work in tuple(self._runs):
             work.stop()
+
+    def give_back(self) -> None:
+        """Stops what is at work and closes what is open, when nobody is there any more; from any thread."""
+        self._stop_runs()
+        self.session.close()
 
     async def _warm(self) -> None:
         try:
