@@ -2,6 +2,7 @@
 # make test    the tests of every change, with the real small models: about five minutes on two cores
 # make test-long   the others: sweeps, waits, large models
 # make test-torch   the tests of the torch embedder, in a .venv-torch of their own
+# make pictures   draws the stored pictures of the screens anew; look at what git says has changed
 # make faults  the writer stopped at every system call in every way, and a power loss after each: most of an hour
 # make fuzz    20,000 damaged segment files through the kernel under sanitizers; some ten minutes
 # make check   format, lint, strict types, import contracts, and the tests of every change
@@ -16,7 +17,7 @@ QUESTION ?= Which torque do the lid screws of the pump need?
 # Tests of one file run in one process; four at once, each with its models, are as many as a laptop has room for.
 WORKERS ?= $(shell nproc 2>/dev/null | awk '{print ($$1 < 4) ? $$1 : 4}')
 
-.PHONY: demo prepare prepare-dev test test-long test-torch lint check format bench bench-index faults fuzz clean
+.PHONY: demo prepare prepare-dev test test-long test-torch pictures lint check format bench bench-index faults fuzz clean
 
 demo: prepare
 	@$(BIN)/edgerag --library demo ingest examples/docs
@@ -46,6 +47,9 @@ TORCH_TESTS := tests/unit/engine/test_embed_torch.py tests/unit/measure/test_ben
 test-torch: prepare-dev
 	@$(PYTHON) tools/prepare_torch.py
 	.venv-torch/bin/python -m pytest -m "" $(TORCH_TESTS)
+
+pictures: prepare-dev
+	RENEW_PICTURES=1 $(BIN)/python -m pytest tests/tui/test_pictures.py
 
 lint: prepare-dev
 	$(BIN)/ruff format --check .

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from edgerag.errors import UsageError
+from edgerag.library_name import check_library_name
 from edgerag.types import (
     EmbedBackend,
     GenerationMode,
@@ -76,10 +77,20 @@ def _between(low: float, high: float, default: Any) -> Any:
     return field(default=default, metadata={"low": low, "high": high})
 
 
+def _check_one_line(text: str) -> None:
+    """Raises ValueError for what nothing on a disk is called and nobody sees on a screen."""
+    if text and not text.isprintable():
+        raise ValueError(f"{text!r} holds characters that cannot be seen")
+    if text != text.strip():
+        raise ValueError(f"{text!r} begins or ends with a space")
+
+
 @dataclass(frozen=True, slots=True)
 class LibrarySettings:
-    name: str = "default"
-    also: tuple[str, ...] = ()  # asked together with it; nothing is ever written to them
+    name: str = field(default="default", metadata={"check": check_library_name})
+    also: tuple[str, ...] = field(
+        default=(), metadata={"check": check_library_name}
+    )  # asked together with it; nothing is ever written to them
     # Of vectors that are written from now on. f16 takes half the room and moves a cosine by less than 0.001.
     vectors: VectorType = field(default="f16", metadata={"choices": get_args(VectorType)})
 
@@ -98,9 +109,10 @@ class MemorySettings:
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    chat: str = ""  # a name from `models list`, or a path; "" takes the first chat model at hand
-    embedder: str = ""
-    reranker: str = ""
+    # A name from `models list`, or a path; "" takes the first one at hand.
+    chat: str = field(default="", metadata={"check": _check_one_line})
+    embedder: str = field(default="", metadata={"check": _check_one_line})
+    reranker: str = field(default="", metadata={"check": _check_one_line})
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +141,9 @@ class IngestSettings:
     embed_with: EmbedBackend = field(default="auto", metadata={"choices": get_args(EmbedBackend)})
     # With Tesseract on the machine: "auto" reads pages and pictures without text, "force" every page.
     ocr: OcrMode = field(default="auto", metadata={"choices": get_args(OcrMode)})
-    ocr_languages: str = ""  # as Tesseract names them, "deu+eng"; "" takes what is installed
+    ocr_languages: str = field(
+        default="", metadata={"check": _check_one_line}
+    )  # as Tesseract names them, "deu+eng"; "" takes what is installed
     hidden: bool = False  # whether files and folders whose names begin with a dot are read
     junk: bool = False  # whether what programs make for themselves is read: node_modules, caches, lock files
     # Patterns as in .gitignore, relative to each named folder. In the environment they stand between commas.
@@ -281,7 +295,10 @@ def _checked(spec: dataclasses.Field[Any], default: Any, value: Any) -> Any:
     elif isinstance(default, bool):
         return _checked_switch(value)
     elif isinstance(default, tuple):
-        return _checked_list(value)
+        values = _checked_list(value)
+        for each in values if "check" in spec.metadata else ():
+            spec.metadata["check"](each)
+        return values
     elif isinstance(default, str):
         if not isinstance(value, str):
             raise ValueError(f"{value!r} is not text")
@@ -290,6 +307,8 @@ def _checked(spec: dataclasses.Field[Any], default: Any, value: Any) -> Any:
         choices = spec.metadata.get("choices", (value,))
         if value not in choices:
             raise ValueError(f"{value!r} is not one of {', '.join(map(repr, choices))}")
+        if check := spec.metadata.get("check"):
+            check(value)
         return value
     elif isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise ValueError(f"{value!r} is not a number")

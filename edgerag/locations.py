@@ -8,15 +8,14 @@ from; ``$XDG_DATA_HOME/edgerag`` (``~/.local/share/edgerag``).
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from edgerag.errors import UsageError
+from edgerag.library_name import NAMES_ARE, check_library_name
 
 _PACKAGE = Path(__file__).resolve().parent
-_LIBRARY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +51,10 @@ class Locations:
         """
         if os.sep in name:
             return user_path(name)
-        if not _LIBRARY_NAME.fullmatch(name):
-            raise UsageError(
-                f"{name!r} is not a library name.",
-                remedy="Use letters, digits, '.', '_' and '-', or give a path with a slash.",
-            )
+        try:
+            check_library_name(name)
+        except ValueError as error:
+            raise UsageError(f"{name!r} is not a library name.", remedy=f"Use {NAMES_ARE}.") from error
         return self.indexes / name
 
 

@@ -25,6 +25,11 @@ _BIDIRECTIONAL = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u20
 _RAW_IN_JSON = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
+def can_be_seen(text: str) -> bool:
+    """Whether a reader would see anything of it: not of spaces, control characters and zero-width ones alone."""
+    return any(character.isprintable() and not character.isspace() for character in SafeText().feed(text))
+
+
 def json_text(value: Any, *, indent: int | None) -> str:
     """``value`` as one JSON document that can be shown: what a terminal would obey is written as escapes."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)

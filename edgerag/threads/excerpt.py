@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from edgerag.index.analyze import fold
-from edgerag.safe_text import SafeText
+from edgerag.safe_text import SafeText, can_be_seen
 
 TITLE_CHARACTERS = 80
+NO_WORDS = "(no words)"  # the title of a question of which nothing can be seen
 _EXCERPT_CHARACTERS = 160
 _BEFORE = 40  # characters in front of the word that was found
 
@@ -18,8 +19,8 @@ def one_line(text: str) -> str:
 
 
 def title_of(question: str) -> str:
-    """The name of a thread until it is given another."""
-    line = one_line(question)
+    """The name of a thread until it is given another; "" where nothing of the question can be seen."""
+    line = one_line(question) if can_be_seen(question) else ""
     return line if len(line) <= TITLE_CHARACTERS else line[: TITLE_CHARACTERS - 1].rstrip() + "…"
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from edgerag.errors import ThreadsError, UsageError
 from edgerag.threads import records
+from edgerag.threads.excerpt import NO_WORDS
 from edgerag.types import Exchange, ThreadHead
 
 HEAD = "SELECT id, library, title, began_ns, changed_ns, question_count FROM threads"
@@ -47,7 +48,7 @@ def head_of(row: Sequence[Any]) -> ThreadHead:
     """What is damaged of it is named so: the thread is still listed, and can be deleted."""
     identity, library, title, *numbers = row
     began_ns, changed_ns, question_count = (number if isinstance(number, int) else 0 for number in numbers)
-    title = title if isinstance(title, str) else "(damaged)"
+    title = (title or NO_WORDS) if isinstance(title, str) else "(damaged)"
     return ThreadHead(identity, os.fsdecode(library), title, began_ns, changed_ns, question_count)
 
 

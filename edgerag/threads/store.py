@@ -16,7 +16,7 @@ from edgerag.errors import UsageError
 from edgerag.index.analyze import fold, index_text, query_terms
 from edgerag.threads import records, rows
 from edgerag.threads.database import Database
-from edgerag.threads.excerpt import excerpt, title_of
+from edgerag.threads.excerpt import NO_WORDS, excerpt, title_of
 from edgerag.types import Answer, Exchange, ExchangeState, FilterText, Message, Thread, ThreadHead, ThreadMatch, Turn
 
 # Turns before these say nothing about a question: follow-ups look at the last ones, the prompt at what fits.
@@ -58,7 +58,7 @@ class ThreadStore:
                 thread_id = rows.inserted(
                     db.execute(
                         "INSERT INTO threads (library, title, began_ns, changed_ns) VALUES (?, ?, ?, ?)",
-                        (rows.library_value(library), title_of(question), now, now),
+                        (rows.library_value(library), title_of(question) or NO_WORDS, now, now),
                     )
                 )
             else:
@@ -294,7 +294,7 @@ class ThreadStore:
                     (head.id,),
                 )
                 db.execute("DELETE FROM threads WHERE id = ?", (head.id,))
-                db.execute("DELETE FROM drafts WHERE thread_id = ?", (head.id,))
+            db.execute("DELETE FROM drafts WHERE thread_id <> 0 AND thread_id NOT IN (SELECT id FROM threads)")
             # FTS5 keeps the words of deleted rows until its parts are joined.
             db.execute("INSERT INTO exchange_words (exchange_words) VALUES ('optimize')")
         self._database.fold_log()
@@ -303,8 +303,11 @@ class ThreadStore:
     # ------------------------------------------------------------ drafts
 
     def keep_draft(self, thread_id: int | None, text: str, where: FilterText, *, library: str) -> None:
-        """What is typed and not sent, of a thread or of none yet, and the filter in force."""
+        """What is typed and not sent, of a thread or of none yet, and the filter in force. Of a thread that has been
+        deleted meanwhile nothing is kept."""
         with self._database.writing() as db:
+            if thread_id is not None and not db.execute("SELECT 1 FROM threads WHERE id = ?", (thread_id,)).fetchone():
+                return
             if text or where != FilterText():
                 db.execute(
                     "INSERT OR REPLACE INTO drafts (library, thread_id, text, filter) VALUES (?, ?, ?, ?)",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import codecs
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -199,20 +200,20 @@ def build_parser() -> argparse.ArgumentParser:
     heads.add_argument("--all", action="store_true", help="those about all libraries")
     heads.add_argument("--json", action="store_true", help="print them as one JSON document")
     show = _command(doings, "show", "one conversation with its sources")
-    show.add_argument("thread", metavar="NUMBER", type=_row_number, help="from `threads list`")
+    show.add_argument("thread", metavar="NUMBER", type=_thread_number, help="from `threads list`")
     show.add_argument("--json", action="store_true", help="print it as one JSON document")
     look = _command(doings, "search", "the conversations in which words were asked or answered")
     look.add_argument("words", metavar="WORDS", help="all of them, in any order; the last may be the beginning of one")
     look.add_argument("--all", action="store_true", help="in those about all libraries")
     look.add_argument("--json", action="store_true", help="print them as one JSON document")
     rename = _command(doings, "rename", "give a conversation another title")
-    rename.add_argument("thread", metavar="NUMBER", type=_row_number, help="from `threads list`")
+    rename.add_argument("thread", metavar="NUMBER", type=_thread_number, help="from `threads list`")
     rename.add_argument("title", metavar="TITLE")
     delete = _command(doings, "delete", "delete conversations for good; asks first")
-    delete.add_argument("threads", metavar="NUMBER", type=_row_number, nargs="+", help="from `threads list`")
+    delete.add_argument("threads", metavar="NUMBER", type=_thread_number, nargs="+", help="from `threads list`")
     delete.add_argument("--yes", action="store_true", help="do not ask")
     export = _command(doings, "export", "write a conversation with its sources as Markdown, HTML or JSON")
-    export.add_argument("thread", metavar="NUMBER", type=_row_number, help="from `threads list`")
+    export.add_argument("thread", metavar="NUMBER", type=_thread_number, help="from `threads list`")
     export.add_argument("--format", choices=("markdown", "html", "json"), help="default: by the name of the file")
     export.add_argument("--out", default="", metavar="FILE", help="a new file; without it, standard output")
     plot = _command(commands, "plot", "show the figures of a result file as charts, or write them as pictures")
@@ -358,29 +359,38 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--until", default="", metavar="DATE", help="only documents of this date or earlier")
 
 
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a whole number") from None
+
+
 def _positive(text: str) -> int:
-    number = int(text)
+    number = _whole(text)
     if not 1 <= number <= _MOST_HITS:
         raise argparse.ArgumentTypeError(f"must be between 1 and {_MOST_HITS}")
     return number
 
 
-def _row_number(text: str) -> int:
-    number = int(text)
-    if not 1 <= number < 2**63:
-        raise argparse.ArgumentTypeError("is no number of a thread")
-    return number
+def _thread_number(text: str) -> int:
+    with contextlib.suppress(ValueError):
+        if 1 <= (number := int(text)) < 2**63:  # of a row in SQLite
+            return number
+    raise argparse.ArgumentTypeError(
+        f"{text[:40]!r} is no number of a thread; `edgerag threads list` shows the numbers"
+    )
 
 
 def _percent(text: str) -> int:
-    number = int(text.removesuffix("%"))
+    number = _whole(text.removesuffix("%"))
     if not 1 <= number <= 100:
         raise argparse.ArgumentTypeError("must be between 1 and 100")
     return number
 
 
 def _rows(text: str) -> int:
-    number = int(text)
+    number = _whole(text)
     if number < _FEWEST_ROWS:
         raise argparse.ArgumentTypeError(f"must be {_FEWEST_ROWS} or more")
     return number

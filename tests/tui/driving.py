@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from scripted_session import ScriptedSession
+from settling import exact_waits
 from textual.pilot import Pilot
 
 from edgerag.config import Overrides
@@ -21,6 +22,7 @@ from edgerag.ui.tui.screens.ask import AskScreen
 from edgerag.ui.tui.widgets.question_box import QuestionBox
 
 _PATIENCE_S = 30  # only a test that fails waits this long
+_LOOK_EVERY_S = 0.005
 
 
 class Driver:
@@ -35,6 +37,7 @@ class Driver:
         async with asyncio.timeout(_PATIENCE_S):
             while not condition():
                 await self.pilot.pause()
+                await asyncio.sleep(_LOOK_EVERY_S)
         await self.pilot.pause()
 
     async def press(self, *keys: str) -> None:
@@ -98,7 +101,8 @@ async def running(
     sources = SettingsSources(session.locations.config_file, dict(os.environ), flags or {})
     session.settings = replace(session.settings, ui=sources.load().ui)
     app = EdgeragApp(cast("Session", session), sources)
-    async with app.run_test(size=size, notifications=True) as pilot:
-        driver = Driver(app, cast("Pilot[Any]", pilot))
-        await driver.until(lambda: app.facts.known)
-        yield driver
+    with exact_waits(app):
+        async with app.run_test(size=size, notifications=True) as pilot:
+            driver = Driver(app, cast("Pilot[Any]", pilot))
+            await driver.until(lambda: app.facts.known)
+            yield driver

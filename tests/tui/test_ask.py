@@ -273,3 +273,12 @@ async def test_the_session_works_in_threads_only() -> None:
         await driver.see("AVX2")
     assert session.warmed
     assert threading.main_thread().name not in session.worker_names
+
+
+async def test_a_question_of_which_nothing_can_be_seen_is_not_asked() -> None:
+    session = ScriptedSession()
+    async with running(session) as driver:
+        await driver.type_question("\x01\u200b ")
+        await driver.press("enter")
+        assert "Type a question first" in driver.notifications
+        assert session.kept.heads(library="default") == []

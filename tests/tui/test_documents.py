@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -217,3 +218,38 @@ async def test_the_key_page_lists_keys_of_every_screen(size: tuple[int, int]) ->
             assert words in seen
         await driver.press("escape")
         assert driver.app.screen is driver.ask_screen
+
+
+async def test_documents_are_searched_by_path_and_title_and_only_those_shown_are_removed() -> None:
+    session = ScriptedSession()
+    async with running(session) as driver:
+        await driver.press("f3")
+        await driver.see("kestrel-p40-manual.md", "备用电源.md")
+        await driver.press("slash", *"SHEET kest", "enter")
+        await driver.see("1 of 3 documents", "kestrel-p40-datasheet.pdf")
+        assert "manual.md" not in driver.text
+        await driver.press("delete")
+        await driver.see("Remove this document")
+        await driver.press("y")
+        await driver.until(lambda: session.removed == ["/docs/kestrel-p40-datasheet.pdf"])
+        await driver.see("0 of 2 documents")
+        await driver.press("escape")
+        await driver.see("kestrel-p40-manual.md")
+        await driver.press("escape")
+        await driver.see("Type a question below")
+
+
+async def test_a_hundred_thousand_documents_are_a_list_of_what_is_looked_at() -> None:
+    session = ScriptedSession()
+    first = session.documents()[0]
+    many = [replace(first, id=n, path=f"/docs/text-{n:06}.md", title=f"Text {n}") for n in range(1, 100_001)]
+    session.documents = lambda: list(many)  # type: ignore[method-assign]
+    async with running(session) as driver:
+        await driver.press("f3")
+        await driver.see("text-000001.md")
+        nodes = len(list(driver.app.screen.walk_children()))
+        await driver.press("end")
+        await driver.see("text-100000.md")
+        assert nodes < 40, "a widget for each row would be felt"
+        await driver.press("slash", *"99999")
+        await driver.see("text-099999.md", "1 of 100,000 documents")

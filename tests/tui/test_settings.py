@@ -67,6 +67,16 @@ async def test_what_cannot_be_is_said_beside_the_field_and_changes_nothing() -> 
         assert not session.locations.config_file.exists()
 
 
+async def test_a_name_that_no_library_can_have_is_refused_beside_the_field() -> None:
+    session = ScriptedSession()
+    async with running(session) as driver:
+        await open_settings(driver, "library.name")
+        await replace_value(driver, "")
+        await driver.press("enter")
+        await driver.see("'' is not a library name")
+        assert not session.locations.config_file.exists()
+
+
 async def test_choices_are_chosen_and_switches_turned() -> None:
     session = ScriptedSession()
     async with running(session) as driver:

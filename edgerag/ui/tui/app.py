@@ -7,12 +7,14 @@ messages. The ingest and the facts of the status line belong here, because sever
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from textual import events
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -28,6 +30,7 @@ from edgerag.telemetry.frames import TimedAnswer
 from edgerag.types import Answer, IngestEvent
 from edgerag.ui.plain import plain
 from edgerag.ui.tui import palette
+from edgerag.ui.tui.collecting import Collecting
 from edgerag.ui.tui.facts import Facts
 from edgerag.ui.tui.hangup import leave_with_the_terminal
 from edgerag.ui.tui.ingest_view import IngestView
@@ -80,6 +83,9 @@ class EdgeragApp(Keyed, App[None]):
     def __init__(self, session: Session, sources: SettingsSources | None = None) -> None:
         """``sources``: where the session's settings are from; None: its settings file alone."""
         super().__init__()
+        if "TEXTUAL_ANIMATIONS" not in os.environ:
+            # A page that glides is painted twenty times: on the processor that the model needs, and over the network.
+            self.animation_level = "none"
         self.session = session
         self.preferences = Preferences(session, sources or SettingsSources(session.locations.config_file))
         self.facts = Facts(
@@ -100,6 +106,7 @@ class EdgeragApp(Keyed, App[None]):
         self._looking = False
         self._look_wanted = False
         self._guided = False
+        self._collecting = Collecting()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's signature
         # These two keys belong to text areas as well and go before them; but no key goes past a dialog.
@@ -117,6 +124,7 @@ class EdgeragApp(Keyed, App[None]):
             self.register_theme(theme)
         self._paint()
         self.take_keymap(self.preferences.keymap_file.load())
+        self._collecting.begin()
         self.run_worker(self._warm())
         self.look_again()
         self.set_interval(_LOOK_EVERY_S, self._look_now_and_then)
@@ -129,6 +137,12 @@ class EdgeragApp(Keyed, App[None]):
         # Python waits for the threads before it exits: they are told to stop.
         for work in tuple(self._runs):
             work.stop()
+        self._collecting.end()
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.InputEvent):
+            self._collecting.touch()
+        await super().on_event(event)
 
     def give_back(self) -> None:
         """Stops what is at work and closes what is open, when nobody is there any more; from any thread."""
@@ -265,6 +279,9 @@ class EdgeragApp(Keyed, App[None]):
             self.action_guide()
 
     def _look_now_and_then(self) -> None:
+        if self._runs:
+            self._collecting.touch()
+        self._collecting.look()
         if self.ingest_view.running or not self.facts.ready:
             self.look_again()
         elif not self._looking:

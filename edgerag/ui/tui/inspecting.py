@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from edgerag.telemetry.frames import TimedAnswer
 from edgerag.types import Answer
-from edgerag.ui.tui.screens.inspector import InspectorScreen, Section
 from edgerag.ui.tui.widgets.conversation import Conversation
 from edgerag.ui.why.said import total_s
 
 if TYPE_CHECKING:
     from edgerag.ui.tui.app import EdgeragApp
+    from edgerag.ui.tui.screens.inspector import Section
 
 MOST_TIMED = 50  # answers that the flame is of
 
@@ -24,6 +24,8 @@ def timed(answer: Answer) -> TimedAnswer | None:
 
 def inspect(app: EdgeragApp, conversation: Conversation, *, section: Section = "plan") -> None:
     """Opens the inspector of the current answer; where there is none, that is said."""
+    from edgerag.ui.tui.screens.inspector import InspectorScreen  # a tenth of what the start would have to load
+
     exchange = conversation.current
     if exchange is None:
         app.notify("There is no answer yet.", markup=False)

@@ -51,6 +51,7 @@ _HOMES: Mapping[str, str] = {
     "hits_table": "inspector",
     "folded_text": "inspector",
     "model_table": "models",
+    "document_list": "library",
 }
 _KEY_NAMES = {
     "question_mark": "?",

@@ -43,7 +43,7 @@ async def delete(app: EdgeragApp, store: ThreadStore, head: ThreadHead) -> bool:
         [
             Content.styled("Delete this conversation for good?", "bold"),
             Content.assemble("  ", shown.line(head.title, _TITLE_WIDTH)),
-            Content.styled(f"{count} question{'' if count == 1 else 's'} with answers.", "$foreground 60%"),
+            Content.styled(f"{count} question{'' if count == 1 else 's'} with answers.", "$foreground 70%"),
         ]
     )
     if not await app.push_screen_wait(ConfirmDialog(question, agree="Delete")):

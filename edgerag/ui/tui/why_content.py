@@ -15,7 +15,7 @@ from edgerag.ui.tui import shown
 from edgerag.ui.why import said
 from edgerag.ui.why.layout import HEAT_SIGNS, FlameCell, flame_rows, heats, spread, waterfall
 
-_DIM = "$foreground 60%"
+_DIM = "$foreground 70%"
 _LABEL_CELLS = 18
 _LEAST_BAR = 10
 _PART_STYLES: Mapping[PromptPartKind, tuple[str, str]] = {  # key and colour

@@ -475,3 +475,21 @@ def test_reading_waits_for_nobody_who_writes(store: ThreadStore, file: Path, mon
         assert len(again.heads(library=None)) == 1
         again.close()
         assert waited == [0]
+
+
+@pytest.mark.parametrize("question", ["\x01\x02", "\x1b[31m", "\u200b\u200b", "\u202e"])
+def test_a_question_of_which_nothing_can_be_seen_has_a_title_all_the_same(store: ThreadStore, question: str) -> None:
+    exchange = store.ask(question, library="default")
+    assert store.head(exchange.thread_id).title == "(no words)"
+    with pytest.raises(UsageError, match="at least one word"):
+        store.rename(exchange.thread_id, question)
+
+
+def test_a_draft_that_comes_late_does_not_bring_a_deleted_thread_back(store: ThreadStore) -> None:
+    exchange = store.ask("Which torque?", library="default")
+    store.keep_draft(exchange.thread_id, "and which", FilterText(), library="default")
+    store.delete([exchange.thread_id])
+    store.keep_draft(exchange.thread_id, "and which key?", FilterText(), library="default")
+    assert store.draft(exchange.thread_id, library="default") == ("", FilterText())
+    store.keep_draft(None, "of none yet", FilterText(), library="default")
+    assert store.draft(None, library="default")[0] == "of none yet"

@@ -67,12 +67,20 @@ def test_what_a_variable_overrides_is_written_and_said(
         (["set", "retrieval.source_count", "99"], "not between 1 and 50"),
         (["set", "retrieval.colour", "red"], "There is no setting 'retrieval.colour'"),
         (["get", "nothing"], "There is no setting 'nothing'"),
+        (["set", "library.name", ""], "is not a library name"),
+        (["set", "library.name", ".."], "is not a library name"),
+        (["set", "library.name", "~nobody-of-that-name/books"], "there is no such user"),
+        (["set", "library.also", "books,my books"], "'my books' is not a library name"),
+        (["set", "models.chat", " "], "begins or ends with a space"),
+        (["set", "models.embedder", "mini\nlm"], "cannot be seen"),
+        (["set", "ingest.ocr_languages", "deu\t"], "cannot be seen"),
     ],
 )
 def test_what_cannot_be_is_refused(capsys: pytest.CaptureFixture[str], words: list[str], says: str) -> None:
     code, out, err = said(capsys, *words)
     assert (code, out) == (2, "")
     assert says in err
+    assert main(["config", "list"]) == 0, "what was refused is nowhere"
 
 
 def test_a_value_that_is_refused_elsewhere_can_be_mended(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from edgerag.errors import UsageError
 from edgerag.locations import Locations
 from edgerag.session import Session
 from edgerag.threads.keeping import kept
-from edgerag.ui.cli import build_parser
+from edgerag.ui.cli import build_parser, main
 from edgerag.ui.threads_command import run_threads
 
 TEXT = "The lid screws of the pump need a torque of 12 newton metres. Grease them every year."
@@ -129,3 +129,14 @@ def test_no_other_file_holds_a_word_of_the_conversation(session: Session, tmp_pa
         if path.is_file() and not path.name.startswith("threads.sqlite"):
             held = path.read_bytes()
             assert b"zweiundvierzig" not in held and b"quicksilver" not in held, path
+
+
+@pytest.mark.parametrize("typed", ["first", "0", "-3", "9" * 30, "1.5"])
+def test_what_is_no_number_of_a_thread_says_where_the_numbers_are(
+    capsys: pytest.CaptureFixture[str], typed: str
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["threads", "show", "--", typed])
+    said = capsys.readouterr().err
+    assert "threads list" in said
+    assert "_number" not in said

@@ -13,6 +13,7 @@ from textual.containers import Container, Vertical
 from textual.widgets import Footer
 
 from edgerag.errors import EdgeragError
+from edgerag.safe_text import can_be_seen
 from edgerag.types import AnswerDone, AskEvent, Exchange, Filter, FilterText, NotKept, Unfinished
 from edgerag.ui.filtering import read_filter
 from edgerag.ui.plain import plain
@@ -21,7 +22,6 @@ from edgerag.ui.tui.facts import Facts
 from edgerag.ui.tui.ingest_view import IngestView
 from edgerag.ui.tui.inspecting import inspect
 from edgerag.ui.tui.problem import Problem
-from edgerag.ui.tui.screens.inspector import Section
 from edgerag.ui.tui.screens.threaded import ThreadedScreen
 from edgerag.ui.tui.widgets.conversation import Conversation
 from edgerag.ui.tui.widgets.exchange import ExchangeView
@@ -31,7 +31,7 @@ from edgerag.ui.tui.widgets.status_line import StatusLine
 from edgerag.ui.tui.work import Run, RunEnded, RunEvent, RunFailed, consume
 
 if TYPE_CHECKING:
-    pass
+    from edgerag.ui.tui.screens.inspector import Section
 
 _SIDE_BY_SIDE_FROM = 100  # columns; below, the sources lie under the conversation
 _EARLIER_QUESTIONS = 200
@@ -156,7 +156,7 @@ class AskScreen(ThreadedScreen):
     def on_question_box_sent(self, message: QuestionBox.Sent) -> None:
         if self._refuse_while_busy("Esc stops it; your question stays here."):
             return
-        if not message.text:
+        if not can_be_seen(message.text):
             self.notify("Type a question first.", markup=False)
             return
         edited = self._editing

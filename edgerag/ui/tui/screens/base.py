@@ -6,6 +6,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from rich.cells import cell_len
+from textual import events, on
 from textual.binding import ActiveBinding
 from textual.screen import ModalScreen, Screen
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from edgerag.ui.tui.app import EdgeragApp
 
 ResultT = TypeVar("ResultT")
+_FOOTER_GAPS = 2  # cells: between a key and its words, and behind them
 
 
 class SessionScreen(Keyed, Screen[ResultT]):
@@ -29,6 +32,32 @@ class SessionScreen(Keyed, Screen[ResultT]):
     @property
     def session(self) -> Session:
         return self.edgerag.session
+
+    @property
+    def active_bindings(self) -> dict[str, ActiveBinding]:
+        return self._fitting(super().active_bindings)
+
+    def _fitting(self, bindings: dict[str, ActiveBinding]) -> dict[str, ActiveBinding]:
+        """As many of them in the footer as it has room for, those that work everywhere last; but always the one that
+        lists all."""
+        shown = [key for key, active in bindings.items() if active.binding.show]
+        order = sorted(shown, key=lambda key: (bindings[key].binding.action != "help", bindings[key].node is self.app))
+        room, seen = self.size.width, set()
+        kept = dict(bindings)
+        for key in order:
+            binding = bindings[key].binding
+            if binding.action in seen:
+                continue  # the footer names an action once
+            room -= cell_len(self.app.get_key_display(binding)) + cell_len(binding.description) + _FOOTER_GAPS
+            if room < 0:
+                kept[key] = bindings[key]._replace(binding=replace(binding, show=False))
+            else:
+                seen.add(binding.action)
+        return kept
+
+    @on(events.Resize)
+    def _fit_footer(self) -> None:
+        self.refresh_bindings()
 
     def start(self, work: Coroutine[Any, Any, None], *, failed: Callable[[Problem], None] | None = None) -> None:
         """Runs ``work`` beside the UI; what goes wrong is given to ``failed``, or shown as a notification."""

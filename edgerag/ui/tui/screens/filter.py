@@ -66,7 +66,7 @@ class FilterDialog(SessionDialog[FilterText]):
                     yield self._inputs[name]
             yield self._notice
             yield Static(
-                Content.styled("Commas between entries. Enter takes it, Esc leaves it.", "$foreground 60%"),
+                Content.styled("Commas between entries. Enter takes it, Esc leaves it.", "$foreground 70%"),
                 classes="keys",
             )
             with Horizontal(classes="buttons"):

@@ -153,7 +153,7 @@ def _figures(view: IngestView) -> Content:
         notes = [shown.line(note, 500, "$text-warning") for note in view.done.notes]
         return Content("\n").join([Content(summary(view.done)), *notes])
     current = view.progress.current if view.progress else ""
-    return Content.assemble(view.figures(), "\n", shown.line(short_path(current), 200, "$foreground 60%"))
+    return Content.assemble(view.figures(), "\n", shown.line(short_path(current), 200, "$foreground 70%"))
 
 
 def _troubles(reports: tuple[FileReport, ...]) -> Content:

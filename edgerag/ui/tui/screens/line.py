@@ -30,7 +30,7 @@ class LineDialog(SessionDialog[str]):
         with Vertical(classes="dialog"):
             yield Static(self._question)
             yield LineInput(self._value, select_on_focus=False)
-            yield Static(Content.styled(self._hint, "$foreground 60%"), classes="keys")
+            yield Static(Content.styled(self._hint, "$foreground 70%"), classes="keys")
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
         self.dismiss(message.value.strip() or None)

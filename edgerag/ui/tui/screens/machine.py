@@ -132,7 +132,7 @@ def machine_content(
         Content(),
         _heading(f"Cores: {_counts(topology)}"),
         *_core_lines(topology, plan, load.shares, width),
-        Content.styled("tasks: p prefill, d decoding, r embedding and retrieval", "$foreground 60%"),
+        Content.styled("tasks: p prefill, d decoding, r embedding and retrieval", "$foreground 70%"),
         Content(),
         _heading("Memory"),
         _memory_line("in use", load.total_bytes - load.free_bytes, load.total_bytes, width),

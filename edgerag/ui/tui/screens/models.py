@@ -83,8 +83,8 @@ class ModelsScreen(SideScreen):
 
     def on_mount(self) -> None:
         for label, key, width in (
-            (" ", "mark", 1), ("Model", "name", 24), ("Kind", "kind", 8), ("State", "state", 7), ("Size", "size", 9),
-            ("Weights", "detail", 12), ("Licence", "licence", None),
+            (" ", "mark", 1), ("Model", "name", 22), ("Kind", "kind", 8), ("State", "state", 7), ("Size", "size", 8),
+            ("Weights", "detail", 8), ("Licence", "licence", None),
         ):  # fmt: skip
             self._table.add_column(label, key=key, width=width)
         self.edgerag.facts_changed.subscribe(self, self._show_facts)

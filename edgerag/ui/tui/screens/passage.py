@@ -40,7 +40,7 @@ class PassageDialog(SessionDialog[None]):
         with VerticalScroll(classes="dialog"):
             yield Static(hit_content(self._traced, self._rank))
             yield Static(
-                Content.styled("Enter opens the document here, c copies, Esc closes.", "$foreground 60%"),
+                Content.styled("Enter opens the document here, c copies, Esc closes.", "$foreground 70%"),
                 classes="keys",
             )
 

@@ -105,7 +105,7 @@ class PlotsScreen(SideScreen):
         unit = f" ({chart.up})" if chart.up else ""
         self._title.update(
             Content.assemble(
-                shown.line(chart.title + unit, 200, "bold"), "  ", shown.line(place, 200, "$foreground 60%")
+                shown.line(chart.title + unit, 200, "bold"), "  ", shown.line(place, 200, "$foreground 70%")
             )
         )
         if chart.kind == "curves":

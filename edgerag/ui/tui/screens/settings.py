@@ -169,7 +169,7 @@ class SettingsScreen(SideScreen):
 
 
 def _title(config_file: str) -> Content:
-    return Content.assemble(("Settings", "bold"), "  ", shown.line(short_path(config_file), 200, "$foreground 60%"))
+    return Content.assemble(("Settings", "bold"), "  ", shown.line(short_path(config_file), 200, "$foreground 70%"))
 
 
 def _detail(effective: Effective) -> Content:
@@ -177,7 +177,7 @@ def _detail(effective: Effective) -> Content:
     default = NOT_SET if setting.default is None else value_text(setting, setting.default) or '""'
     origin = f"{effective.origin}: {effective.where}" if effective.origin == "environment" else effective.origin
     facts = f"default {default} · {setting.allowed} · from: {origin} · holds {_when(setting.holds)}"
-    head = Content.assemble(shown.text(setting.name, "bold"), "  ", shown.line(facts, 300, "$foreground 60%"))
+    head = Content.assemble(shown.text(setting.name, "bold"), "  ", shown.line(facts, 300, "$foreground 70%"))
     return Content("\n").join([head, _meaning(setting.meaning)])
 
 

@@ -16,11 +16,11 @@ from edgerag.ui.place import full_place, headings_below, in_library, short_path
 from edgerag.ui.tui import shown
 from edgerag.ui.tui.passage import locate
 from edgerag.ui.tui.problem import Problem
-from edgerag.ui.tui.screens.base import SessionScreen
+from edgerag.ui.tui.screens.base import SideScreen
 from edgerag.ui.tui.widgets.document_text import DocumentText
 
 
-class ViewerScreen(SessionScreen[None]):
+class ViewerScreen(SideScreen):
     """Walks through the sources of one answer."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

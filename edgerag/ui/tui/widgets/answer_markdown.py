@@ -3,30 +3,38 @@
 Links, images, HTML and entities are not parsed: they stand there as they were written, the address
 visible and dead. The only thing that can be clicked is a source mark such as [2], and its action is
 made here from the number alone.
+
+A long answer stands in sections (ui/sections.py), of which only the last one grows: the others keep the height that
+they have, so that a word more costs the layout of one section and not of all there is.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from rich.style import Style as RichStyle
+from textual import events
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.message import Message
 from textual.style import Style
 from textual.timer import Timer
+from textual.widget import Widget
 from textual.widgets import Markdown
 from textual.widgets import _markdown as blocks  # the block classes are public in use, not in name
 
 from edgerag.ui.inert_markdown import inert_parser
 from edgerag.ui.plain import plain
+from edgerag.ui.sections import sections_of
 
-# Repaints while an answer streams. Faster than the eye follows text, slow enough that painting takes
-# little of the processor from the model that shares it.
-_PAINTS_PER_SECOND = 20
+# While an answer streams it is painted as often as the eye follows text, and so seldom that all that the screen does
+# takes a tenth of one core from the model that shares it; but it always moves (docs/decisions/085).
+_AT_ONCE_S, _PAINT_EVERY_S, _PAINT_AT_LEAST_EVERY_S = 0.001, 1 / 20, 0.5
+_SHARE_OF_A_CORE = 0.1
 _MARK = re.compile(r"\[([0-9]{1,3})\]")
 _CITING = re.compile(r"cite\(([0-9]{1,3})\)")
 _CLOSING = re.compile(r"[^\w\s]*")  # a full stop, a closing quotation mark, the bracket of a mark
@@ -129,8 +137,8 @@ class _Fence(blocks.MarkdownFence):
         return super().highlight(code, language or "text", ansi=ansi, dark=dark)
 
 
-class AnswerMarkdown(Markdown):
-    """One answer. ``add`` takes it piece by piece, ``finish`` sets the whole."""
+class _Section(Markdown):
+    """A run of whole blocks of an answer."""
 
     BLOCKS: dict[str, type[blocks.MarkdownBlock]] = {  # noqa: RUF012 - as Textual declares it
         **Markdown.BLOCKS,
@@ -139,6 +147,23 @@ class AnswerMarkdown(Markdown):
         "fence": _Fence,
         "code_block": _Fence,
     }
+
+    def __init__(self) -> None:
+        super().__init__(parser_factory=inert_parser, open_links=False)
+        self.is_settled = False  # nothing more comes to it
+
+    def let_go(self) -> None:
+        """Its height is what its words need."""
+        self.styles.height = "auto"
+
+    def hold(self) -> None:
+        """Its height is what it is: it need not be laid out again while others grow."""
+        if self.is_settled and self.size.width and self.size.height:
+            self.styles.height = self.size.height
+
+
+class AnswerMarkdown(Widget):
+    """One answer. ``add`` takes it piece by piece, ``finish`` sets the whole."""
 
     class MarkClicked(Message):
         """The user chose a source mark in the text."""
@@ -153,13 +178,22 @@ class AnswerMarkdown(Markdown):
             return self.markdown
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(parser_factory=inert_parser, open_links=False, **options)
+        super().__init__(**options)
+        self._sections: list[_Section] = []
         self._waiting: list[str] = []
         self._painter: Timer | None = None
         self._restarts = False
+        self._ended = False
         # The timer may be painting still when the answer is finished, and would paint over the signs of doubt.
         self._painting = asyncio.Lock()
+        self._width = 0
+        self._used_before_s = time.thread_time()  # by the thread of the screen, when the last paint began
         self.doubted: tuple[str, ...] = ()  # sentences that have a sign
+
+    @property
+    def source(self) -> str:
+        """The text as far as it is painted, as Markdown."""
+        return "".join(section.source for section in self._sections)
 
     def restart(self) -> None:
         """The next piece stands in place of all there is."""
@@ -169,29 +203,44 @@ class AnswerMarkdown(Markdown):
         """Takes the next piece; it is on the screen within one repaint."""
         self._waiting.append(plain(piece))
         if self._painter is None:
-            self._painter = self.set_interval(1 / _PAINTS_PER_SECOND, self._paint)
-            self.call_next(self._paint)  # the first word does not wait
+            self._ended = False
+            self._painter = self.set_timer(_AT_ONCE_S, self._paint_on)
 
     async def finish(self, whole: str | None = None) -> None:
         """Paints what is left. ``whole`` replaces the text if the pieces did not add up to it."""
-        if self._painter is not None:
-            self._painter.stop()
-            self._painter = None
+        self._ended = True
         await self._paint()
         async with self._painting:
+            if self._painter is not None:  # nothing is being painted now that stopping it would cut off
+                self._painter.stop()
+                self._painter = None
             if whole is not None and self.source != plain(whole):
-                await self.update(plain(whole))
+                await self._replace(plain(whole))
+            for section in self._sections:
+                section.is_settled = True
+        self._hold_soon()
 
     def doubt(self, sentences: Sequence[str]) -> None:
         """Puts a sign behind these sentences of the finished answer."""
         self.doubted = tuple(sentences)
         if not sentences:
             return
+        for section in self._sections:
+            section.let_go()
         for block in self.query(blocks.MarkdownBlock):
             if block._content.plain:
                 block.set_content(with_doubts(block._content, sentences))
         for table in self.query(_TableContent):
             table.doubt(sentences)
+        self._hold_soon()
+
+    async def _paint_on(self) -> None:
+        """Paints what there is, and again when that is due."""
+        used_s, self._used_before_s = time.thread_time() - self._used_before_s, time.thread_time()
+        await self._paint()
+        due_s = min(_PAINT_AT_LEAST_EVERY_S, max(_PAINT_EVERY_S, used_s / _SHARE_OF_A_CORE))
+        if not self._ended:
+            self._painter = self.set_timer(due_s, self._paint_on)
 
     async def _paint(self) -> None:
         async with self._painting:
@@ -200,6 +249,50 @@ class AnswerMarkdown(Markdown):
                 self._waiting.clear()
                 if self._restarts:
                     self._restarts = False
-                    await self.update(text)
+                    await self._replace(text)
                 else:
-                    await self.append(text)
+                    await self._append(text)
+
+    async def _replace(self, text: str) -> None:
+        gone, self._sections = self._sections, []
+        for section in gone:
+            await section.remove()
+        await self._append(text)
+
+    async def _append(self, text: str) -> None:
+        if not self._sections:
+            await self._begin_section()
+        section = self._sections[-1]
+        before = len(section.source)
+        pieces = sections_of(section.source + text)
+        own = pieces.pop(0)
+        while len(own) < before:  # it has begun to show what might have begun another
+            own += pieces.pop(0)
+        if len(own) > before:
+            await section.append(own[before:])
+        for piece in pieces:
+            section.is_settled = True
+            section = await self._begin_section()
+            await section.append(piece)
+        if pieces:
+            self._hold_soon()
+
+    async def _begin_section(self) -> _Section:
+        section = _Section()
+        self._sections.append(section)
+        await self.mount(section)
+        return section
+
+    def _hold_soon(self) -> None:
+        self.call_after_refresh(self._hold)  # only then their sizes are those of their words
+
+    def _hold(self) -> None:
+        for section in self._sections:
+            section.hold()
+
+    def on_resize(self, event: events.Resize) -> None:
+        if event.size.width != self._width:
+            self._width = event.size.width
+            for section in self._sections:
+                section.let_go()
+            self._hold_soon()

@@ -24,7 +24,7 @@ class Evidence(Static):
             self.number = number
 
     def show(self, sentences: tuple[InstantSentence, ...]) -> None:
-        self.update(Content("\n").join([Content.styled(_TITLE, "$foreground 60%"), *map(_line, sentences)]))
+        self.update(Content("\n").join([Content.styled(_TITLE, "$foreground 70%"), *map(_line, sentences)]))
 
     def action_cite(self, number: int) -> None:
         self.post_message(self.MarkClicked(number))

@@ -224,5 +224,5 @@ def _question(kept: Exchange) -> Content:
     where = filter_words(kept.where)
     about += [f"only {where}"] if where else []
     if about:
-        parts.append(shown.line(" · ".join(about), 200, "not bold $foreground 60%"))
+        parts.append(shown.line(" · ".join(about), 200, "not bold $foreground 70%"))
     return Content("\n").join(parts)

@@ -31,16 +31,16 @@ def foot_content(answer: Answer) -> Content:
     lines += _doubts(answer)
     for hit in answer.nearest:
         where = f"Nearest, and no answer: {member_name(hit.chunk.path)}, {place(hit.chunk)}: "
-        lines.append(shown.line(where + hit.chunk.chunk.text, _DOUBT_WIDTH, "$foreground 60%"))
+        lines.append(shown.line(where + hit.chunk.chunk.text, _DOUBT_WIDTH, "$foreground 70%"))
     if answer.pending_count:
         lines.append(
-            Content.styled(f"{answer.pending_count:,} chunks are not yet searchable by meaning.", "$foreground 60%")
+            Content.styled(f"{answer.pending_count:,} chunks are not yet searchable by meaning.", "$foreground 70%")
         )
     figures = [timing_figure(answer)]
     if answer.tokens.answer:
         figures.append(f"{answer.tokens.answer} tokens")
     if any(figures):
-        lines.append(shown.text(" · ".join(figure for figure in figures if figure), "$foreground 60%"))
+        lines.append(shown.text(" · ".join(figure for figure in figures if figure), "$foreground 70%"))
     return Content("\n").join(lines)
 
 

@@ -30,7 +30,7 @@ class FilterLine(Static):
         self.display = bool(words)
         active = self.screen.active_bindings.values()
         keys = [key_name(each.binding.key) for each in active if each.binding.action == "filter"]
-        hint = Content.styled(f"  {' or '.join(keys)} changes it" if keys else "", "$foreground 60%")
+        hint = Content.styled(f"  {' or '.join(keys)} changes it" if keys else "", "$foreground 70%")
         self.update(Content.assemble(("Only ", "bold"), shown.line(words, 300), hint))
 
     def on_click(self, event: events.Click) -> None:

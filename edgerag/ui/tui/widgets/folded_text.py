@@ -51,4 +51,4 @@ class FoldedText(Keyed, Static, can_focus=True):
         if self._unfolded:
             self.update(Content("\n").join([heading, shown.text(self._text.rstrip("\n"))]))
         else:
-            self.update(Content.assemble(heading, "  ", shown.line(self._text, 160, "$foreground 60%")))
+            self.update(Content.assemble(heading, "  ", shown.line(self._text, 160, "$foreground 70%")))

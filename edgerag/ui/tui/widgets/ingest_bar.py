@@ -31,6 +31,6 @@ class IngestBar(Widget):
             (full, "$primary"),
             (empty, "$foreground 25%"),
             f" {view.figures()}",
-            (" · F2 shows it", "$foreground 60%"),
+            (" · F2 shows it", "$foreground 70%"),
         )
         return row.truncate(width, ellipsis=True)

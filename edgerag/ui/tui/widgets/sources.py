@@ -124,7 +124,7 @@ def _before(state: SourceState) -> Content:
 def _one_row(source: Source, width: int, state: SourceState) -> Content:
     hit = source.hit.chunk
     name = shown.line(in_library(hit) + member_name(hit.path), max(12, width // 2))  # leaves room for the place
-    quote = shown.line(source.quote, width, "$foreground 60%")
+    quote = shown.line(source.quote, width, "$foreground 70%")
     row = Content.assemble(_mark(source), name, f", {place(hit)}", _behind(state), "  ", quote)
     return row.truncate(width, ellipsis=True)
 
@@ -142,9 +142,9 @@ def _several_rows(source: Source, width: int, state: SourceState) -> Content:
     ]
     headings = [heading for heading in headings_below(hit) if one_line(heading, width) != one_line(hit.title, width)]
     if headings:
-        rows.append(Content.assemble(_INDENT, shown.line(" › ".join(headings), width, "$foreground 60%")))
+        rows.append(Content.assemble(_INDENT, shown.line(" › ".join(headings), width, "$foreground 70%")))
     quote_width = width - len(_INDENT)
     quote = shown.line(source.quote, _QUOTE_ROWS * (quote_width - 2)).wrap(quote_width)
     rows = [row.truncate(width, ellipsis=True) for row in rows]
-    rows += [Content.assemble(_INDENT, part.stylize("$foreground 60%")) for part in quote[:_QUOTE_ROWS]]
+    rows += [Content.assemble(_INDENT, part.stylize("$foreground 70%")) for part in quote[:_QUOTE_ROWS]]
     return Content("\n").join([*rows, Content()])

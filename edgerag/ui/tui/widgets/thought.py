@@ -8,7 +8,7 @@ from textual.widgets import Static
 
 from edgerag.ui.tui import shown
 
-_STYLE = "italic $foreground 60%"
+_STYLE = "italic $foreground 70%"
 
 
 class Thought(Static):

@@ -138,7 +138,7 @@ class ThreadList(Keyed, ScrollView, can_focus=True):
     def _detail(self, match: ThreadMatch, width: int) -> Content:
         count = match.head.question_count
         text = match.excerpt or f"{self._ago(match.head.changed_ns)} · {count} question{'' if count == 1 else 's'}"
-        return Content.assemble(" ", shown.line(text, width - 1, "$foreground 60%")).truncate(width, ellipsis=True)
+        return Content.assemble(" ", shown.line(text, width - 1, "$foreground 70%")).truncate(width, ellipsis=True)
 
     def _ago(self, time_ns: int) -> str:
         seconds = max(0.0, self._clock() - time_ns / 1e9)

@@ -28,7 +28,7 @@ def _content(facts: Facts) -> Content:
         lines += [_model_step(facts), Content(), _documents_step(facts), Content()]
     if facts.ready:
         lines.append(Content("Type a question below and press Enter."))
-    lines.append(Content.styled("F1 shows all keys.", "$foreground 60%"))
+    lines.append(Content.styled("F1 shows all keys.", "$foreground 70%"))
     return Content("\n").join(lines)
 
 
