@@ -183,6 +183,9 @@ class GenerationSettings:
     # How long the model may read before the first word of an answer, where its speed here is known: then sources are
     # shortened to their best sentences, or left out. 0: any time. What is computed already takes none of it.
     reading_s: float = _between(0, 3600, 15.0)
+    # How long a whole answer may take, in 95 of 100 cases: decides how many sources and second looks it gets at most,
+    # once `bench ask --calibrate` has found what they take here. 0: any time.
+    target_s: float = _between(0, 3600, 0.0)
     # Where these are not set, the model's file decides, and where that says nothing, the engine (engine/sampling.py).
     temperature: float | None = _between(0, 2, None)
     top_k: int | None = field(default=None, metadata={"low": 0, "high": 1_000_000, "whole": True})

@@ -37,7 +37,7 @@ def machine_findings(threads: int, *, model_bytes: int = 0) -> list[Finding]:
     plan = plan_cores(topology, threads=threads, model_bytes=model_bytes)
     findings = [
         Finding("cpu", "ok", f"{processor.model} ({processor.architecture}): {', '.join(processor.features) or '-'}"),
-        Finding("cores", "ok", _cores_line(topology)),
+        Finding("cores", "ok", _cores_line(topology), figure=topology.core_count, unit="cores"),
         *(Finding("cores", "info", note) for note in topology.notes),
     ]
     caches = describe_caches(read_caches(topology.cpus))
@@ -51,10 +51,13 @@ def machine_findings(threads: int, *, model_bytes: int = 0) -> list[Finding]:
                 "warning",
                 f"{free / 1e9:.1f} GB free of {total / 1e9:.1f} GB",
                 "Close other programs, or use smaller models.",
+                figure=free,
+                unit="bytes",
             )
         )
     else:
-        findings.append(Finding("memory", "ok", f"{free / 1e9:.1f} GB free of {total / 1e9:.1f} GB"))
+        line = f"{free / 1e9:.1f} GB free of {total / 1e9:.1f} GB"
+        findings.append(Finding("memory", "ok", line, figure=free, unit="bytes"))
     findings.append(_bandwidth_finding(plan))
     findings += read_limits(topology.cpus)
     findings.append(Finding("plan", "ok", _plan_line(plan)))
@@ -109,6 +112,8 @@ def _bandwidth_finding(plan: CorePlan) -> Finding:
         "ok",
         f"{gigabytes:.0f} GB/s of memory for {best.threads} thread{'s' if best.threads > 1 else ''}: "
         f"a model of 1 GB decodes about {gigabytes:.0f} tokens/s at best ({report.method})",
+        figure=best.bytes_per_s,
+        unit="bytes/s",
     )
 
 
@@ -132,7 +137,8 @@ def model_findings(catalog: Catalog, settings: ModelSettings) -> list[Finding]:
         except EdgeragError as error:
             findings.append(Finding(f"{kind} model", "error", error.message, error.remedy))
         else:
-            findings.append(Finding(f"{kind} model", "ok", f"{model.name}, {model.size_bytes / 1e6:.0f} MB"))
+            line = f"{model.name}, {model.size_bytes / 1e6:.0f} MB"
+            findings.append(Finding(f"{kind} model", "ok", line, figure=model.size_bytes, unit="bytes"))
     return findings
 
 
@@ -157,12 +163,14 @@ def budget_finding(settings: MemorySettings, budget_bytes: int, limitation: str)
     share = f" ({settings.budget} of what is free)" if isinstance(settings.budget, Share) else ""
     message = f"{budget_bytes / 1e6:.0f} MB{share} for the index"
     if not limitation:
-        return Finding("memory.budget", "ok", message)
+        return Finding("memory.budget", "ok", message, figure=budget_bytes, unit="bytes")
     return Finding(
         "memory.budget",
         "warning",
         f"{message}, which cannot be kept to here: {limitation}.",
         "The system may still reclaim what the index holds; nothing else is affected.",
+        figure=budget_bytes,
+        unit="bytes",
     )
 
 
@@ -182,6 +190,8 @@ def library_findings(
             "ok",
             f"{status.name}: {status.document_count} documents, {status.chunk_count} chunks, "
             f"{status.size_bytes / 1e6:.1f} MB on disk",
+            figure=status.chunk_count,
+            unit="chunks",
         )
     ]
     if status.pending_count:
@@ -191,6 +201,8 @@ def library_findings(
                 "warning",
                 f"{status.pending_count} chunks are found by keyword only: they have no vector yet.",
                 "Run the same `edgerag ingest` again; it goes on where it stopped.",
+                figure=status.pending_count,
+                unit="chunks",
             )
         )
     return findings

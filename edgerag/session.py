@@ -60,6 +60,7 @@ from edgerag.types import (
     SearchResult,
     SegmentBlocks,
     Source,
+    Suggestion,
     Turn,
     Unfinished,
     WatchEvent,
@@ -77,10 +78,12 @@ if TYPE_CHECKING:
     from edgerag.engine.tuning.background import BackgroundTuning
     from edgerag.engine.tuning.idle import IdleTuning
     from edgerag.engine.tuning.record import Measurement, Tuning
+    from edgerag.forecasts import Forecasts
     from edgerag.index.hnsw.residency import Residency
     from edgerag.index.library import Failure, Library
     from edgerag.index.segments import SealSettings
     from edgerag.index.shelf import Shelf
+    from edgerag.index.token_store import TokenStore
     from edgerag.measure.eval.stages import Subject
     from edgerag.threads.store import ThreadStore
 
@@ -121,8 +124,10 @@ class Session:
         self._reranker: Supplier[Reranker] = Supplier(reranker or self._open_reranker)
         self._residency: Supplier[Residency] = Supplier(self._make_residency)
         self._states: Supplier[StateStore] = Supplier(self._make_states)
+        self._tokens: Supplier[TokenStore] = Supplier(self._make_tokens)
         self._threads: Supplier[ThreadStore] = Supplier(self._open_threads)
         self._tunes = False
+        self._forecasts: Forecasts | None = None
         self._also = {name: locations.library_folder(name) for name in settings.library.also}
         self._also = {name: folder for name, folder in self._also.items() if folder != self._library_folder}
         self._asking: _Reader[Library | Shelf] = _Reader(self._open_shelf if self._also else self._open_reader)
@@ -155,20 +160,24 @@ class Session:
         with self._tuning.at_work() if self._tunes else nullcontext(), self._asking.use() as library:
             self._begin(library)
             self._states().begin()
+            self._tokens().begin()
             self.warm()
+            forecasts, generation = self.forecasts, self.settings.generation
+            retrieval, note = forecasts.within_target(self.settings.retrieval, generation)
             events = ask(
                 question,
                 library=library,
                 embedder=self._embedder,
                 generator=self._generator,
-                retrieval=self.settings.retrieval,
-                generation=self.settings.generation,
+                retrieval=retrieval,
+                generation=generation,
                 history=history,
                 where=where,
-                second_look=self._second_look(),
+                second_look=None if retrieval.second_look == "off" else self._second_look(),
                 unfinished=unfinished,
                 cancelled=cancelled,
             )
+            events = forecasts.watched(events, retrieval=retrieval, generation=generation, note=note)
             events = self._with_notes(events, library, where)
             with asking(self._library_folder):  # only until there is something to see: an answer takes long
                 for event in events:
@@ -569,6 +578,7 @@ class Session:
         with self._browsing.use() as library:
             self._begin(library)
             self._states().begin()
+            self._tokens().begin()
             yield Subject(
                 library=library,
                 embedder=self._embedder,
@@ -674,18 +684,37 @@ class Session:
         ready = [entry.name for entry in self.models() if entry.kind == "chat" and entry.state == "ready"]
         return next((name for name in ready if wanted in ("", name)), "")
 
+    @property
+    def forecasts(self) -> Forecasts:
+        """How long answers of the chat model in use take."""
+        from edgerag.forecasts import Forecasts
+
+        name = self.chat_model_name() if self._own_models else ""
+        if self._forecasts is None or self._forecasts.model != name:
+            self._forecasts = Forecasts(self.locations.home, name)
+        return self._forecasts
+
     def diagnose(self) -> list[Finding]:
         """Everything that helps or hinders on this machine, each with its remedy."""
-        from edgerag import doctor
+        from edgerag import advice, doctor
 
         return [
+            advice.load_finding(),
             *doctor.machine_findings(self.settings.machine.threads),
+            advice.disk_finding(self.locations.home),
             *doctor.engine_findings(),
             *doctor.model_findings(self.catalog, self.settings.models),
+            *advice.tuning_findings(self.catalog, self.settings),
             doctor.index_finding(),
             doctor.budget_finding(self.settings.memory, self._residency().budget_bytes, self._residency().limitation),
             *doctor.library_findings(self.library_status, self._check_embedder_of_library),
         ]
+
+    def suggestions(self) -> tuple[Suggestion, ...]:
+        """Rows of the tuning guide that fit this machine and these settings."""
+        from edgerag.advice import suggestions
+
+        return suggestions(self.catalog, self.settings)
 
     def resident_bytes(self) -> int:
         from edgerag.machine.memory import resident_bytes
@@ -700,7 +729,7 @@ class Session:
         self._browsing.close()
         if self._viewing is not None:
             self._viewing.close()
-        makers = (self._embedder, self._reranker, self._generator, self._states, self._threads)
+        makers = (self._embedder, self._reranker, self._generator, self._states, self._tokens, self._threads)
         for part in (maker.made() for maker in makers):
             close = getattr(part, "close", None)
             if close is not None:
@@ -816,12 +845,14 @@ class Session:
         from edgerag.engine.tuning.record import Tunings
 
         self._settle_engine()
+        kv = self.forecasts.kept_states(self.settings.retrieval, self.settings.generation)
         generator = open_chat_model(
             self.catalog.find("chat", self.settings.models.chat),
             tunings=Tunings(self.catalog.folder),
             machine=self.settings.machine,
-            generation=self.settings.generation,
+            generation=replace(self.settings.generation, kv=kv),
             states=self._states(),
+            tokens=self._tokens(),
         )
         generator.prepare(opening_messages())
         self._states().sweep()
@@ -896,18 +927,27 @@ class Session:
         return StateStore(
             self._library_folder / _STATES_FOLDER,
             ram_bytes=self.settings.generation.kv_memory,
-            # Beside a library that is not there there is no place.
-            # Those of several libraries would lie in the folder of one, and stay there when another drops a document.
-            disk_bytes=self.settings.generation.kv_disk if is_there(self._library_folder) and not self._also else 0,
+            disk_bytes=self._kv_disk_bytes(),
         )
 
+    def _make_tokens(self) -> TokenStore:
+        from edgerag.index.token_store import MOST_BYTES, TokenStore
+
+        return TokenStore(self._library_folder / _STATES_FOLDER, most_bytes=min(MOST_BYTES, self._kv_disk_bytes()))
+
+    def _kv_disk_bytes(self) -> int:
+        """What may lie beside the library: where that is not there, there is no place. What is made of several
+        libraries would lie in the folder of one, and stay there when another drops a document."""
+        return self.settings.generation.kv_disk if is_there(self._library_folder) and not self._also else 0
+
     def _keep_states_true(self, changes: KvChanges) -> bool:
-        """What commits did to documents is done to the states that were computed from them."""
+        """What commits did to documents is done to the states and tokens that were made of them."""
         states = self._states()
+        tokens_done = self._tokens().drop(changes.deprecated, documents=changes.dropped, everything=changes.everything)
         if changes.everything:
-            return states.drop_all()
+            return states.drop_all() and tokens_done
         states.deprecate(changes.deprecated)
-        return states.drop(labels=changes.dropped)
+        return states.drop(labels=changes.dropped) and tokens_done
 
     def _open_reader(self) -> Library:
         return self._open_for_reading(self.settings.library.name, self._library_folder, self._keep_states_true)

@@ -90,3 +90,12 @@ def test_the_table_of_settings_is_what_the_program_says_of_them() -> None:
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)
     assert tool.settings_table() in CLI, "run tools/settings_table.py"
+
+
+def test_the_tuning_guide_is_what_the_doctor_suggests() -> None:
+    spec = importlib.util.spec_from_file_location("tuning_table", CHECKOUT / "tools" / "tuning_table.py")
+    assert spec is not None and spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    page = (CHECKOUT / "docs" / "tuning.md").read_text(encoding="utf-8")
+    assert tool.tuning_table() in page, "run tools/tuning_table.py"

@@ -3,7 +3,7 @@
 The entropy is Shannon's, in bits, of the question's content words, each with a probability in proportion to its idf:
 one rare word among common ones gives few bits, many words of equal rarity give many; 2 ** bits is the number of equally
 rare words that the question amounts to. Function words and words that stand nowhere in the library have no part in it.
-How many sources follow from it is measured (bench/source_count.py) and stands in docs/tuning.md.
+How many sources follow from it is measured (bench/source_count.py) and stands in docs/performance.md.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from edgerag.ask.pieces import key_of, names_in, pieces
 from edgerag.index.stopwords import STOP_PHRASES, STOP_WORDS
 from edgerag.types import QuestionKind
 
-# The table of docs/tuning.md. One more source costs some 200 tokens of the prompt.
+# The table of docs/performance.md. One more source costs some 200 tokens of the prompt.
 _FOCUSED_SOURCES = 4
 _VAGUE_SOURCES = 6
 _BROAD_SOURCES = 9

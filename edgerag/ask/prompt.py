@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from edgerag.ask.captions import BEST_WORDS, QUESTION
 from edgerag.ask.going_on import passage_text
@@ -24,7 +24,7 @@ from edgerag.ask.shorten import shortened
 from edgerag.ask.words import sentence_spans
 from edgerag.config import GenerationSettings
 from edgerag.errors import UsageError
-from edgerag.types import Generator, Message, Passage, Prompt, Source, StoredChunk, Turn
+from edgerag.types import EncodedChat, Generator, Message, Passage, Prompt, Source, StoredChunk, Turn
 
 # Found by trial with the default model (docs/decisions/043): a longer instruction, rules on how to
 # cite, or "using only" made its answers worse. Sentences that it does not mark are attributed by cite.py.
@@ -44,25 +44,33 @@ class _Limits:
     context_tokens: int
     tokens: int  # the rest of the context is for the answer
     seconds: float  # 0: any time
+    # A conversation is looked at for its length, for its time, and at last for itself.
+    encoded: dict[tuple[Message, ...], EncodedChat] = field(default_factory=dict)
 
     @classmethod
     def of(cls, generator: Generator, settings: GenerationSettings) -> _Limits:
         context = min(settings.context_tokens, generator.context_tokens)
         return cls(generator, context, context - min(settings.answer_tokens, context // 2), settings.reading_s)
 
-    def length(self, messages: Sequence[Message]) -> int:
-        return len(self.generator.encode_chat(messages).tokens)
+    def encode(self, messages: tuple[Message, ...]) -> EncodedChat:
+        chat = self.encoded.get(messages)
+        if chat is None:
+            chat = self.encoded[messages] = self.generator.encode_chat(messages)
+        return chat
 
-    def has_room(self, messages: Sequence[Message]) -> bool:
+    def length(self, messages: tuple[Message, ...]) -> int:
+        return len(self.encode(messages).tokens)
+
+    def has_room(self, messages: tuple[Message, ...]) -> bool:
         return self.length(messages) <= self.tokens
 
-    def has_time(self, messages: Sequence[Message]) -> bool:
+    def has_time(self, messages: tuple[Message, ...]) -> bool:
         if not self.seconds:
             return True
-        takes = self.generator.reading_s(self.generator.encode_chat(messages))
+        takes = self.generator.reading_s(self.encode(messages))
         return takes is None or takes <= self.seconds
 
-    def holds(self, messages: Sequence[Message]) -> bool:
+    def holds(self, messages: tuple[Message, ...]) -> bool:
         return self.has_room(messages) and self.has_time(messages)
 
 
@@ -143,7 +151,7 @@ def _prompt(
     history_dropped: int = 0,
 ) -> Prompt:
     """``kept`` are the first of ``sources``, some of them shortened."""
-    chat = limits.generator.encode_chat(messages)
+    chat = limits.encode(messages)
     return Prompt(
         tokens=chat.tokens,
         passages=chat.passages,
@@ -317,7 +325,9 @@ def _too_small() -> UsageError:
 
 def _most(most: int, holds: Callable[[int], bool]) -> int:
     """The largest n in 1..``most`` for which ``holds(n)``, 0 if none; what holds for n holds below."""
-    low, high = 0, most
+    if most and holds(most):  # nearly always
+        return most
+    low, high = 0, max(0, most - 1)
     while low < high:
         middle = (low + high + 1) // 2
         if holds(middle):

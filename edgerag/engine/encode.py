@@ -1,7 +1,8 @@
 """A conversation becomes tokens in the model's own format, and text can never become a control token.
 
 What the format puts around the messages is tokenised with control tokens recognised, the text of the messages
-without. The parts of a message are tokenised apart, so that a passage has the same tokens wherever it stands.
+without. The parts of a message are tokenised apart, so that a passage has the same tokens wherever it stands, and so
+that what was tokenised once need not be again (known_tokens.py).
 """
 
 from __future__ import annotations
@@ -10,9 +11,15 @@ import re
 from collections.abc import Sequence
 
 from edgerag.engine.chat import ChatFormat
+from edgerag.engine.known_tokens import MOST_TOKENS, KnownTokens
 from edgerag.engine.llama import Model
 from edgerag.engine.stops import turn_stops
-from edgerag.types import EncodedChat, Message, PassageSpan
+from edgerag.types import EncodedChat, Message, Passage, PassageSpan, TokenStore
+
+# System messages that are in use at once: one, while nobody evaluates several.
+_MOST_OPENINGS = 8
+# A chat template writes a handful of different words; one that counts its messages is not followed for ever.
+_MOST_FORMATS = 256
 
 
 class PlainText:
@@ -21,6 +28,7 @@ class PlainText:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._kinds: dict[int, bool] = {}
+        self._plain: set[int] = set()  # seen in texts
         # Sentencepiece puts a space before every text it is given; inside a text that would be wrong.
         self._adds_space = model.piece(model.tokenize("x")[0]).startswith(b" ")
 
@@ -38,6 +46,16 @@ class PlainText:
         pieces = [piece for piece in cut.split("\0") if piece] if cut != text else list(text)
         tokens = [token for piece in pieces for token in self.tokens_inside(piece, special=False)]
         return [token for token in tokens if not self._is_structural(token)]
+
+    def is_plain(self, tokens: Sequence[int]) -> bool:
+        """Whether these can be tokens of a text: the vocabulary has all of them, and none has a meaning of its own."""
+        unseen = set(tokens) - self._plain
+        if not all(0 <= token < self._model.vocabulary_size for token in unseen):
+            return False
+        if any(map(self._is_structural, unseen)):
+            return False
+        self._plain |= unseen
+        return True
 
     def tokens_inside(self, text: str, *, special: bool) -> list[int]:
         """Tokens of ``text`` as it stands inside a longer one."""
@@ -64,8 +82,24 @@ class PlainText:
 class ChatEncoder(PlainText):
     """Conversations to tokens, for one loaded model."""
 
-    def __init__(self, model: Model, *, name: str, template: str) -> None:
+    def __init__(
+        self,
+        model: Model,
+        *,
+        name: str,
+        template: str,
+        store: TokenStore | None = None,
+        scope: str = "",
+        most_tokens: int = MOST_TOKENS,
+    ) -> None:
+        """``store``: where the tokens of chunks are kept, under ``scope``, which names model and tokenizer.
+        ``most_tokens`` of texts are remembered; 0: every piece is tokenised each time."""
         super().__init__(model)
+        self._known = KnownTokens(
+            self.plain_tokens, is_plain=self.is_plain, store=store, scope=scope, most_tokens=most_tokens
+        )
+        self._openings: dict[tuple[Message, ...], tuple[int, ...]] = {}
+        self._formats: dict[tuple[str, bool], tuple[int, ...]] = {}
         self._format = ChatFormat(
             template,
             model_name=name,
@@ -85,6 +119,8 @@ class ChatEncoder(PlainText):
         passages: list[PassageSpan] = []
         home: tuple[int, ...] | None = None
         last = ""
+        known = self._known.of
+        self._known.load([part for message in messages for part in message.parts if isinstance(part, Passage)])
         for piece in self._format.pieces([message.role for message in messages]):
             last = piece if isinstance(piece, str) else ""
             if isinstance(piece, str):
@@ -93,14 +129,14 @@ class ChatEncoder(PlainText):
             tokens = tokens or self._beginning()
             for part in messages[piece].parts:
                 if isinstance(part, str):
-                    tokens += self.plain_tokens(part)
+                    tokens += known(part)
                     continue
                 if home is None:
                     home = self.opening(messages)
-                tokens += self.plain_tokens(part.header)
+                tokens += known(part.header)
                 start = len(tokens)
-                tokens += self.plain_tokens(part.text)
-                header = self.plain_tokens(part.home_header)
+                tokens += known(part.text)
+                header = known(part.home_header)
                 passages.append(PassageSpan(part.key, start, len(tokens), (*home, *header), len(header)))
         return EncodedChat(tuple(tokens), tuple(passages), opening=last)
 
@@ -108,6 +144,8 @@ class ChatEncoder(PlainText):
         """The tokens before the first words of the first user message: the same in every conversation that has the
         same system message."""
         opening = [message for message in messages[:1] if message.role == "system"]
+        if (made := self._openings.get(tuple(opening))) is not None:
+            return made
         tokens: list[int] = []
         for piece in self._format.pieces([*(message.role for message in opening), "user"]):
             if isinstance(piece, str):
@@ -119,14 +157,29 @@ class ChatEncoder(PlainText):
                     tokens += self.plain_tokens(str(part))
             else:
                 break
-        return tuple(tokens)
+        if len(self._openings) >= _MOST_OPENINGS:
+            self._openings.clear()
+        return self._openings.setdefault(tuple(opening), tuple(tokens))
 
-    def _words_of_the_format(self, text: str, *, first: bool) -> list[int]:
-        if not first:
-            return self.tokens_inside(text, special=True)
-        tokens = self._model.tokenize(text, special=True)
-        beginning = self._beginning()
-        return tokens if tokens[: len(beginning)] == beginning else beginning + tokens
+    def saved(self) -> None:
+        """Waits until the tokens of all chunks that were encoded so far are in the store."""
+        self._known.saved()
+
+    def close(self) -> None:
+        self._known.close()
+
+    def _words_of_the_format(self, text: str, *, first: bool) -> tuple[int, ...]:
+        made = self._formats.get((text, first))
+        if made is None:
+            if first:
+                tokens = self._model.tokenize(text, special=True)
+                beginning = self._beginning()
+                made = tuple(tokens if tokens[: len(beginning)] == beginning else beginning + tokens)
+            else:
+                made = tuple(self.tokens_inside(text, special=True))
+            if len(self._formats) < _MOST_FORMATS:
+                self._formats[text, first] = made
+        return made
 
     def _beginning(self) -> list[int]:
         """The token that the model wants before everything, if it wants one."""

@@ -37,6 +37,7 @@ from edgerag.types import (
     PassageSpan,
     Prefill,
     Sampling,
+    TokenStore,
 )
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 BATCH_TOKENS = 512
 # Of a text whose likelihood is asked for. A question is shorter, and for each llama.cpp holds a row of logits.
 WEIGHED_TOKENS = 48
+_TOKENS_VERSION = "1"  # of how texts are tokenised here: see encode.py
 _STATES_VERSION = "2"  # of what a state holds: see PassageSpan and kvcache.py
 
 
@@ -74,9 +76,13 @@ def plain_settings(*, context_tokens: int, threads: int) -> GeneratorSettings:
 
 
 def open_generator(
-    model: ModelFile, settings: GeneratorSettings, *, states: StateStore | None = None
+    model: ModelFile,
+    settings: GeneratorSettings,
+    *,
+    states: StateStore | None = None,
+    tokens: TokenStore | None = None,
 ) -> LlamaGenerator:
-    """Loads a chat model. ``states``: where computed passages are kept.
+    """Loads a chat model. ``states``: where computed passages are kept; ``tokens``: where their tokens are.
 
     Raises ModelWrongKind, ModelTooLarge or EngineUnavailable before loading, ModelDamaged when llama.cpp refuses the
     file or its chat template cannot be used.
@@ -96,7 +102,7 @@ def open_generator(
     )
     fitting = fit(header, context, when_tight=settings.when_tight)
     settings = dataclasses.replace(settings, context=fitting.settings)
-    return LlamaGenerator(model, header, settings, states=states, note=fitting.note)
+    return LlamaGenerator(model, header, settings, states=states, tokens=tokens, note=fitting.note)
 
 
 class LlamaGenerator:
@@ -109,6 +115,7 @@ class LlamaGenerator:
         settings: GeneratorSettings,
         *,
         states: StateStore | None,
+        tokens: TokenStore | None = None,
         note: str = "",
     ) -> None:
         self._name = model.name
@@ -122,7 +129,14 @@ class LlamaGenerator:
             undo.callback(self._model.close)
             if not self._model.has_decoder:
                 raise ModelWrongKind(f"{model.path} only reads text: it cannot answer.")
-            self._chat = ChatEncoder(self._model, name=model.name, template=header.chat_template)
+            self._chat = ChatEncoder(
+                self._model,
+                name=model.name,
+                template=header.chat_template,
+                store=tokens,
+                scope=_tokens_scope(model),
+            )
+            undo.callback(self._chat.close)
             self._pools = _pools(settings)
             for pool in self._pools or ():
                 undo.callback(pool.close)
@@ -188,6 +202,7 @@ class LlamaGenerator:
 
     def saved(self) -> None:
         """Waits until all that was computed so far is saved."""
+        self._chat.saved()
         self._cache.saved()
 
     def generate(
@@ -273,6 +288,7 @@ class LlamaGenerator:
     def close(self) -> None:
         """Frees the memory; waits for an answer that is being made, and for states that are being saved."""
         with self._lock:
+            self._chat.close()
             self._cache.close()
             self._context.close()
             for pool in self._pools or ():
@@ -411,6 +427,12 @@ def _pools(settings: GeneratorSettings) -> tuple[ThreadPool, ThreadPool] | None:
     for pool in pools:
         pool.close()
     return None
+
+
+def _tokens_scope(model: ModelFile) -> str:
+    """All that the tokens of a text depend on: the file's vocabulary, and how this engine reads it."""
+    parts = (_TOKENS_VERSION, model.sha256, engine_fingerprint())
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
 def _scope(model: ModelFile, settings: GeneratorSettings) -> str:

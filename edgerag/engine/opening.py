@@ -33,7 +33,7 @@ from edgerag.machine.memory import available_bytes
 from edgerag.machine.numa import bind_memory
 from edgerag.machine.plan import plan_cores
 from edgerag.machine.topology import read_topology
-from edgerag.types import EmbedBackend, ModelFile
+from edgerag.types import EmbedBackend, ModelFile, TokenStore
 
 
 def open_chat_model(
@@ -43,12 +43,15 @@ def open_chat_model(
     machine: MachineSettings,
     generation: GenerationSettings,
     states: StateStore | None,
+    tokens: TokenStore | None = None,
 ) -> LlamaGenerator:
-    """Loads a chat model. ``states``: where computed passages are kept. Raises what ``open_generator`` does."""
+    """Loads a chat model. ``states``: where computed passages are kept; ``tokens``: where their tokens are.
+
+    Raises what ``open_generator`` does."""
     plan = plan_cores(read_topology(), threads=machine.threads, model_bytes=model.size_bytes)
     file, settings = chat_model_settings(model, tunings=tunings, machine=machine, generation=generation)
     with bind_memory(plan.placement):
-        return open_generator(file, settings, states=states)
+        return open_generator(file, settings, states=states, tokens=tokens)
 
 
 def chat_model_settings(

@@ -2,7 +2,7 @@
 
 Decoding reads all weights and the cache once for each token, and unpacks them on the way: it is as fast as the slower
 of memory and cores. Prefill waits for arithmetic. How much of the measured speeds llama.cpp reaches depends on how the
-weights are packed; it was fitted to models of 0.1 to 7 billion weights (docs/tuning.md shows the fit and its error).
+weights are packed; it was fitted to models of 0.1 to 7 billion weights (docs/performance.md shows fit and error).
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Packing:
     prefill: float
 
 
-# Measured on two cores with AVX-512 (docs/tuning.md). Types that are named here are laid out anew for the processor or
-# have kernels of their own; the others are unpacked one by one.
+# Measured on two cores with AVX-512 (docs/performance.md). Types that are named here are laid out anew for the
+# processor or have kernels of their own; the others are unpacked one by one.
 _PACKINGS = {
     "Q4_0": Packing(0.33, 1.0),
     "Q4_K": Packing(0.32, 0.95),

@@ -121,6 +121,7 @@ def first_words(subject: Subject, _questions: Sequence[FactQuestion], progress: 
         "ratio_auto": _ratio(times["auto"], times["plain"]),
         "auto": how_spliced(subject),
         "ratio_turn2": _ratio(times["turn2"], times["turn2_plain"]),
+        "ttft_runs_s": {name: [round(value, 5) for value in values] for name, values in times.items()},
         "reuse": {name: dataclasses.asdict(prefill) for name, prefill in reuse.items()},
     }
 
@@ -231,6 +232,7 @@ def prefill_speed(subject: Subject, _questions: Sequence[FactQuestion], progress
         "prefill_tps_tuned": round(medians["tuned"], 1),
         "prefill_tps_default": round(medians["default"], 1),
         "ratio_prefill": _ratio(runs["tuned"][1:], runs["default"][1:]),
+        "prefill_tps_runs": {name: [round(value, 2) for value in values[1:]] for name, values in runs.items()},
     }
 
 
@@ -260,6 +262,7 @@ def decode_speed(subject: Subject, _questions: Sequence[FactQuestion], progress:
                 "decode_tps_lookup": round(statistics.median(rates["lookup"][1:]), 1),
                 "ratio": _ratio(rates["lookup"][1:], rates["plain"][1:]),
                 "same_answers": f"{sum(same)} of {len(same)}",
+                "tps_runs": {name: [round(value, 2) for value in values[1:]] for name, values in rates.items()},
             }
             progress(f"decode, {kind} answers: {figures[kind]}")
     return {

@@ -158,6 +158,7 @@ def _at_recall(ours: PinnedProcess, theirs: PinnedProcess, target: float) -> dic
         "qps_hnswlib": round(qps_hnswlib, 1),
         "ratio_qps": round(statistics.median(mine["qps"] / other["qps"] for mine, other in pairs), 3),
         "ratio_qps_cpu": round(statistics.median(mine["qps_cpu"] / other["qps_cpu"] for mine, other in pairs), 3),
+        "qps_runs": [round(mine["qps"], 1) for mine, _ in pairs],
         "ratio_qps_runs": [round(mine["qps"] / other["qps"], 3) for mine, other in pairs],
         "p50_ms": round(single["p50_ms"], 4),
         "p99_ms": round(single["p99_ms"], 4),

@@ -113,6 +113,7 @@ def _embedding(passages: Sequence[str], effort: Effort, reference: Path | None, 
     rounds = [{"best": turn["llama.cpp"], **turn} for turn in rounds]
     compared = "baseline" in runners
     return {
+        "embed_runs_s": {name: [round(turn[name]["seconds"], 4) for turn in rounds] for name in rounds[0]},
         "passages_per_s": _rate(rounds, "best", len(passages)),
         "baseline_passages_per_s": _rate(rounds, "baseline", len(passages)) if compared else None,
         "ratio": _ratio(rounds, "best", "seconds") if compared else None,

@@ -33,7 +33,15 @@ _AFTER_RESTART = frozenset(
     }
 )
 # What a chat model is opened with.
-RELOADING = frozenset({"models.chat", "generation.context_tokens", "generation.when_tight", "generation.kv"})
+RELOADING = frozenset(
+    {
+        "models.chat",
+        "generation.context_tokens",
+        "generation.when_tight",
+        "generation.kv",
+        "generation.target_s",  # decides whether passages are exact
+    }
+)
 _SIZE_UNITS = (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
 
 

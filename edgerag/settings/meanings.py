@@ -68,8 +68,8 @@ MEANINGS: Mapping[str, str] = {
         "20 %; after five minutes it works for one in any case"
     ),
     "retrieval.source_count": (
-        "most sources of an answer, however short they are; how many a question gets depends on it (docs/tuning.md: "
-        "how many sources)"
+        "most sources of an answer, however short they are; how many a question gets depends on it "
+        "(docs/performance.md: how many sources)"
     ),
     "retrieval.candidate_count": "hits asked of each leg",
     "retrieval.ef_search": "width of the HNSW search",
@@ -86,7 +86,7 @@ MEANINGS: Mapping[str, str] = {
         "who reads the best passages once more, each together with the question, before they are put in order: "
         '`"reranker"`, a cross-encoder that you added (`models add`); `"likelihood"`, the chat model, by how likely '
         'the question is behind the passage; `"yes_no"`, the chat model, asked whether the passage answers; `"off"`, '
-        "nobody (docs/tuning.md: a second look)"
+        "nobody (docs/performance.md: a second look)"
     ),
     "retrieval.second_look_ms": (
         "how long that may take once the model is loaded; as many passages as fit are read, best first, and a note "
@@ -111,6 +111,11 @@ MEANINGS: Mapping[str, str] = {
         "how long the chat model may read before the first word of an answer, where its speed here is known (`models "
         "tune`, or from the second question on): then sources are left out from the last, and shortened to their best "
         "sentences, and a note says so. What was read before takes no time. 0: as long as it needs"
+    ),
+    "generation.target_s": (
+        "how long a whole answer may take, in 95 of 100 cases, once `bench ask --calibrate` has found what sources and "
+        "second looks take here: then it gets no more of them than fit, and a note says so; where `generation.kv` is "
+        "`auto`, passages are exact if there is time for it. 0: as long as it needs"
     ),
     "generation.temperature": (
         "how freely the next token is chosen, 0 is greedy; not set: as the model's file asks (`general.sampling.*`), "

@@ -66,6 +66,7 @@ from edgerag.types.ingesting import (
     WatchEvent,
     WatchNote,
 )
+from edgerag.types.latency import Calibration, Forecast, Observation, Profile, Weights
 from edgerag.types.prompting import (
     EncodedChat,
     Generated,
@@ -78,6 +79,7 @@ from edgerag.types.prompting import (
 )
 from edgerag.types.seams import (
     CancelCheck,
+    ChunkTokens,
     Embedder,
     EmbedderIdentity,
     Generator,
@@ -86,6 +88,7 @@ from edgerag.types.seams import (
     ModelFile,
     PassageCost,
     Reranker,
+    TokenStore,
     Weighing,
 )
 from edgerag.types.searching import (
@@ -122,6 +125,7 @@ from edgerag.types.state import (
     ReembedProgress,
     SegmentBlocks,
     SegmentStatus,
+    Suggestion,
 )
 from edgerag.types.threads import (
     Exchange,
@@ -160,8 +164,10 @@ __all__ = [
     "AskEvent",
     "AskedTerm",
     "BlockHeat",
+    "Calibration",
     "CancelCheck",
     "Chunk",
+    "ChunkTokens",
     "Document",
     "DocumentMatch",
     "EmbedBackend",
@@ -176,6 +182,7 @@ __all__ = [
     "Filter",
     "FilterText",
     "Finding",
+    "Forecast",
     "FoundSource",
     "Generated",
     "GenerationMode",
@@ -206,6 +213,7 @@ __all__ = [
     "ModelFile",
     "ModelKind",
     "NotKept",
+    "Observation",
     "OcrMode",
     "Outcome",
     "Page",
@@ -219,6 +227,7 @@ __all__ = [
     "Plan",
     "PlanMade",
     "Prefill",
+    "Profile",
     "Prompt",
     "PromptBudget",
     "PromptPart",
@@ -244,6 +253,7 @@ __all__ = [
     "StageTime",
     "StopReason",
     "StoredChunk",
+    "Suggestion",
     "Support",
     "ThemeName",
     "ThoughtDelta",
@@ -251,6 +261,7 @@ __all__ = [
     "ThreadHead",
     "ThreadMatch",
     "TokenCounts",
+    "TokenStore",
     "Trace",
     "TracedHit",
     "TuneMode",
@@ -262,6 +273,7 @@ __all__ = [
     "WatchEvent",
     "WatchNote",
     "Weighing",
+    "Weights",
     "WhenTight",
     "WordEvidence",
     "WordQuery",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -174,6 +174,28 @@ class Reranker(Protocol):
     def judge(self, question: str, passage: StoredChunk, *, cancelled: CancelCheck) -> Judgement:
         """Raises Cancelled soon after ``cancelled()`` says so, ModelError."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkTokens:
+    """A chunk's text, or the line that introduces it, in the tokens of a chat model. ``name``: of the chunk's state
+    (index/kv_names.py)."""
+
+    name: str
+    text: str
+    tokens: tuple[int, ...]
+
+
+class TokenStore(Protocol):
+    """Where the tokens of chunks are kept: index/token_store.py says what each promises."""
+
+    def moment(self) -> tuple[int, int]: ...
+
+    def begun(self) -> tuple[int, int]: ...
+
+    def read(self, scope: str, wanted: Mapping[str, Sequence[str]]) -> dict[str, tuple[int, ...]]: ...
+
+    def keep(self, scope: str, chunks: Sequence[ChunkTokens], *, since: tuple[int, int]) -> None: ...
 
 
 class Weighing(Generator, Protocol):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from edgerag.types.documents import StoredChunk
+from edgerag.types.latency import Forecast
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,7 @@ class Plan:
     words_first: bool = False  # the vector leg runs only where the keyword leg is not sure
     most_sources: int = 0  # however short they are
     room_tokens: int | None = None  # that the sources may take of the prompt; None where there is no prompt
+    forecast: Forecast | None = None  # None while the latency model was not calibrated
     added_words: tuple[str, ...] = ()  # those of ``question`` that the conversation lent, at its end
 
     @property

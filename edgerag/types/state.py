@@ -14,6 +14,28 @@ class Finding:
     severity: Literal["ok", "info", "warning", "error"]
     message: str
     remedy: str = ""
+    figure: float | None = None  # what was measured or counted, where that is one number
+    unit: str = ""  # of the figure
+
+    @property
+    def state(self) -> Literal["ok", "warn", "fail"]:
+        """For programs that ask whether something has to be done."""
+        states: dict[str, Literal["ok", "warn", "fail"]] = {"warning": "warn", "error": "fail"}
+        return states.get(self.severity, "ok")
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A row of the tuning guide that fits this machine and these settings."""
+
+    key: str
+    symptom: str  # to be expected
+    why: str  # what makes it fit here
+    setting: str  # "" where a command helps and no setting
+    value: str
+    command: str  # that does it
+    effect: str
+    measured_in: tuple[str, ...]  # files of bench/results
 
 
 @dataclass(frozen=True, slots=True)

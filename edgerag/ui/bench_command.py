@@ -3,58 +3,153 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgerag.config import parse_size
 from edgerag.errors import UsageError
 from edgerag.locations import is_there, user_path
+from edgerag.machine.disk import storage_error
+from edgerag.types import Observation
 from edgerag.ui import output, report
 
 if TYPE_CHECKING:
     from edgerag.session import Session
 
 
+_PEER_BENCHES = ("index", "generate", "ingest")
+_QUICK_ROWS = 5_000
+_QUICK_PARTS = ("prefill", "decode")
+
+
 def run_bench(session: Session, arguments: argparse.Namespace) -> int:
-    """Raises UsageError, ModelError."""
-    if arguments.action == "ingest":
-        return _ingest(session, arguments)
-    return _generate(session, arguments) if arguments.action == "generate" else _index(session, arguments)
+    """Raises UsageError, ModelError. Ended from outside, it leaves no folders behind."""
+    from edgerag.measure.field.against import against_text, compare, read_run
+
+    before = read_run(user_path(arguments.against)) if arguments.against else None  # a wrong name is said first
+    with _ended_like_an_interrupt():
+        figures = _figures(session, arguments)
+    if before is not None:
+        figures["against"] = compare(figures, before)
+    if getattr(arguments, "calibrate", False):
+        _calibrate(session, figures)
+    if arguments.html:
+        from edgerag.measure.field.report import report_html
+
+        _write(user_path(arguments.html), report_html(figures))
+    if arguments.json:
+        output.write_json(figures)
+        return report.EXIT_OK
+    output.write(_text(arguments.action, figures))
+    if before is not None:
+        output.write(against_text(figures["against"]))
+    return report.EXIT_OK
 
 
-def _generate(session: Session, arguments: argparse.Namespace) -> int:
+def _figures(session: Session, arguments: argparse.Namespace) -> dict[str, Any]:
+    if arguments.action not in _PEER_BENCHES:
+        from edgerag.measure.field.run import bench_field
+
+        return bench_field(
+            arguments.action,
+            catalog=session.catalog,
+            settings=session.settings,
+            quick=arguments.quick,
+            progress=report.say,
+        )
+    from edgerag.measure.field.peers import peer_series
+    from edgerag.measure.field.series import series_record
+
+    measure = {"index": _index, "generate": _generate, "ingest": _ingest}[arguments.action]
+    figures = measure(session, arguments)
+    series = {one.name: series_record(one) for one in peer_series(arguments.action, figures)}
+    return {**figures, "quick": arguments.quick, "series": series}
+
+
+def _calibrate(session: Session, figures: dict[str, Any]) -> None:
+    """The latency model of the chat model, from the user's own answers or, where they are too few, those of the run."""
+    seen = tuple(Observation(**one) for one in figures["observations"])
+    found = session.forecasts.recalibrate(seen)
+    figures["calibrations"] = [dataclasses.asdict(one) for one in found]
+    if not found:
+        report.say("Not calibrated: too few answers. Ask more, or measure without --quick.")
+    for one in found:
+        weights = ", ".join(
+            f"{name.replace('_', ' ')} {value:.0%}" for name, value in dataclasses.asdict(one.weights).items()
+        )
+        report.say(
+            f"Calibrated ({one.profile}) from {one.count} answers: {weights}; {one.mean_total_s:.2f} s on average, "
+            f"forecasts off by {one.error:.0%}. It holds when the program is next started."
+        )
+
+
+def _text(action: str, figures: dict[str, Any]) -> str:
+    match action:
+        case "index":
+            return index_text(figures)
+        case "generate":
+            return generate_text(figures)
+        case "ingest":
+            return ingest_text(figures)
+    return field_text(figures)
+
+
+@contextmanager
+def _ended_like_an_interrupt() -> Iterator[None]:
+    """A service manager and a closed terminal end it as Ctrl-C does: what it made is removed."""
+
+    def on_signal(_signal: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    previous = {number: signal.signal(number, on_signal) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise storage_error(error, file) from error
+    report.say(f"written: {file}")
+
+
+def _generate(session: Session, arguments: argparse.Namespace) -> dict[str, Any]:
     from edgerag.measure.generate import bench_generate, subject_of
     from edgerag.measure.questions import given_questions
 
     questions = given_questions(Path(arguments.questions), count=arguments.count) if arguments.questions else []
-    figures = bench_generate(
+    return bench_generate(
         subject_of(session.catalog, session.settings),
         questions=questions,
-        parts=arguments.parts,
+        parts=arguments.parts or (_QUICK_PARTS if arguments.quick else ()),
         progress=report.say,
     )
-    output.write_json(figures) if arguments.json else output.write(generate_text(figures))
-    return report.EXIT_OK
 
 
-def _ingest(session: Session, arguments: argparse.Namespace) -> int:
+def _ingest(session: Session, arguments: argparse.Namespace) -> dict[str, Any]:
     from edgerag.measure.ingest import QUICK, THOROUGH, bench_ingest
 
     docs = user_path(arguments.docs) if arguments.docs else session.locations.home / "examples" / "docs"
     if not is_there(docs):
         raise UsageError(f"There is no file or folder {str(docs)!r}.", remedy="Name a folder to ingest: --docs FOLDER")
-    figures = bench_ingest(
+    return bench_ingest(
         docs,
         model=session.catalog.find("embedder", session.settings.models.embedder),
         effort=QUICK if arguments.quick else THOROUGH,
         reference=user_path(arguments.reference) if arguments.reference else None,
         progress=report.say,
     )
-    output.write_json(figures) if arguments.json else output.write(ingest_text(figures))
-    return report.EXIT_OK
 
 
-def _index(session: Session, arguments: argparse.Namespace) -> int:
+def _index(session: Session, arguments: argparse.Namespace) -> dict[str, Any]:
     budget_bytes = session.budget_bytes()
     try:
         from edgerag.measure.index import bench_index
@@ -62,14 +157,27 @@ def _index(session: Session, arguments: argparse.Namespace) -> int:
         raise UsageError(f"The bench needs hnswlib to compare with, which is not usable here: {error}.") from error
     if arguments.budget:
         budget_bytes = _size(arguments.budget)
-    figures = bench_index(
-        rows=arguments.rows, vectors=arguments.vectors, budget_bytes=budget_bytes, progress=report.say
-    )
-    if arguments.json:
-        output.write_json(figures)
-    else:
-        output.write(index_text(figures))
-    return report.EXIT_OK
+    rows = arguments.rows or (_QUICK_ROWS if arguments.quick and arguments.vectors == "clustered" else None)
+    return bench_index(rows=rows, vectors=arguments.vectors, budget_bytes=budget_bytes, progress=report.say)
+
+
+def field_text(figures: dict[str, Any]) -> str:
+    """The figures of `bench ask`, `embed` and `all` for people."""
+    from edgerag.measure.field.run import value_text
+
+    lines = [f"{figures['bench']}: {figures['seconds']:.0f} s, {figures['machine']['processor']}"]
+    units = {name: kept["unit"] for name, kept in figures["series"].items()}
+    for name, part in figures["parts"].items():
+        lines.append(f"{name.replace('_', ' ')}: {part['question']}".rstrip(": "))
+        for way, value in part["medians"].items():
+            text = value_text(value["median"], units[f"{name}.{way}"])
+            lines.append(f"  {way.replace('_', ' '):<24} {text}, ± {value['spread']:.0%}")
+        for one in part["comparisons"]:
+            times = f"{one['ratio']:.2f} times, {one['low']:.2f} to {one['high']:.2f}"
+            lines.append(f"  {one['way']} against {one['to']}: {one['verdict']} ({times})".replace("_", " "))
+        lines += [f"  {key.replace('_', ' '):<24} {value}" for key, value in part["figures"].items()]
+        lines += [f"  {note}" for note in part["notes"]]
+    return "\n".join(lines) + "\n"
 
 
 def generate_text(figures: dict[str, Any]) -> str:

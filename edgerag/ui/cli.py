@@ -169,8 +169,22 @@ def build_parser() -> argparse.ArgumentParser:
     reading.add_argument(
         "--reference", default="", metavar="FOLDER", help="the embedder as a sentence-transformers folder: the baseline"
     )
-    reading.add_argument("--quick", action="store_true", help="fewer passages, rounds and files")
     reading.add_argument("--json", action="store_true", help="print the figures as one JSON document")
+    for each, less in ((index, "5,000 vectors"), (generate, "prefill and decoding alone"), (reading, "fewer rounds")):
+        _add_bench(each, quick=less)
+    for name, summary in (
+        ("embed", "passages and questions per second"),
+        ("ask", "where an answer's time goes: stages, reading against writing, prompt, both legs, chosen sources"),
+        ("all", "the questions of the field, on a small library of its own that is removed at the end"),
+    ):
+        each = _command(benches, name, summary)
+        _add_chat(each)
+        each.add_argument("--json", action="store_true", help="print all measurements as one JSON document")
+        _add_bench(each, quick="two minutes at most")
+        if name == "ask":
+            each.add_argument(
+                "--calibrate", action="store_true", help="also fit the latency model (generation.target_s)"
+            )
 
     judging = _command(commands, "eval", "is the right passage found, and said when there is none; compare two results")
     judging.add_argument(
@@ -319,6 +333,12 @@ def _add_common(parser: argparse.ArgumentParser, *, at_top: bool) -> None:
 
 def _add_chat(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--chat", metavar="MODEL", help="chat model: a name from `models list`, or a GGUF file")
+
+
+def _add_bench(parser: argparse.ArgumentParser, *, quick: str) -> None:
+    parser.add_argument("--quick", action="store_true", help=quick)
+    parser.add_argument("--html", default="", metavar="FILE", help="also write the figures as a page, with charts")
+    parser.add_argument("--against", default="", metavar="FILE", help="compare with an earlier run, kept with --json")
 
 
 def _add_no_llm(parser: argparse.ArgumentParser, *, at_top: bool) -> None:

@@ -238,11 +238,12 @@ def _library(session: Session, arguments: argparse.Namespace) -> int:
 
 
 def _doctor(session: Session, arguments: argparse.Namespace) -> int:
-    findings = session.diagnose()
+    findings, suggestions = session.diagnose(), session.suggestions()
     if arguments.json:
-        output.write_json({"findings": [dataclasses.asdict(finding) for finding in findings]})
+        output.write_json(output.doctor_record(findings, suggestions))
     else:
         output.write(output.findings_text(findings))
+        output.write(output.suggestions_text(suggestions))
     return _worst(findings)
 
 

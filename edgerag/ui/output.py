@@ -22,6 +22,7 @@ from edgerag.types import (
     SegmentBlocks,
     SelectionReport,
     Source,
+    Suggestion,
     own_id,
     page_unit,
 )
@@ -110,6 +111,7 @@ def plan_record(plan: Plan) -> Mapping[str, Any]:
         "search_text": plan.question,
         "added_words": list(plan.added_words),
         "terms": list(plan.terms),
+        "forecast": None if plan.forecast is None else dataclasses.asdict(plan.forecast),
     }
 
 
@@ -320,6 +322,24 @@ def findings_text(findings: Iterable[Finding]) -> str:
             for finding in findings
         ]
     )
+
+
+def doctor_record(findings: Sequence[Finding], suggestions: Sequence[Suggestion]) -> dict[str, Any]:
+    """All checks, the worst of their states, and what the tuning guide says, as values for JSON."""
+    states = [finding.state for finding in findings]
+    return {
+        "state": next((state for state in ("fail", "warn") if state in states), "ok"),
+        "findings": [{**dataclasses.asdict(finding), "state": finding.state} for finding in findings],
+        "suggestions": [dataclasses.asdict(suggestion) for suggestion in suggestions],
+    }
+
+
+def suggestions_text(suggestions: Iterable[Suggestion]) -> str:
+    """What the tuning guide says of this machine: why, what does it, what it brings."""
+    lines = [
+        f"  {plain(one.why)} Expect: {plain(one.symptom)}.\n    {one.command}\n    {one.effect}." for one in suggestions
+    ]
+    return "\n".join(["", "From the tuning guide (docs/tuning.md):", *lines]) + "\n" if lines else ""
 
 
 def models_text(entries: Iterable[CatalogEntry]) -> str:

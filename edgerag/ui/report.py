@@ -63,6 +63,8 @@ def timings_line(answer: Answer) -> str:
         parts.append(f"{answer.tokens.answer} tokens at {answer.tokens.answer / seconds['generate']:.0f} tok/s")
     if "total" in seconds:
         parts.append(f"{seconds['total']:.2f} s in all")
+        if answer.plan is not None and (expected := answer.plan.forecast) is not None and "generate" in seconds:
+            parts[-1] += f" (expected {expected.seconds:.1f} s ± {expected.error:.0%}, loading apart)"
     if answer.tokens.prompt:
         known = reuse_words(answer.prefill)
         parts.append(f"prompt {answer.tokens.prompt} tokens{f' ({known})' if known else ''}")

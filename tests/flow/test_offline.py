@@ -46,6 +46,7 @@ def run_day(environ: dict[str, str], prefix: list[str], small: Path) -> None:
         ["models", "recommend"],
         ["models", "tune", "--seconds", "1", "--json"],
         ["bench", "generate", "--chat", str(small), "--part", "prefill", "--json"],
+        ["bench", "embed", "--quick", "--json"],
     ):
         done = subprocess.run(
             [*prefix, sys.executable, "-m", "edgerag", *arguments],

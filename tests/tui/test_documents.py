@@ -201,6 +201,7 @@ async def test_the_check_shows_every_finding_with_its_remedy() -> None:
     async with running(session) as driver:
         await driver.press("f4")
         await driver.see("x86_64 with AVX2", "! warning", "Close other programs", "✗ error", "edgerag models pull")
+        await driver.see("the first words come late", "edgerag models tune", "twice as fast")
         session.failures["diagnose"] = RuntimeError("no /proc")
         await driver.press("r")
         await driver.see("RuntimeError: no /proc")

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 from unit.machine import fixtures
 
-from edgerag import doctor
+from edgerag import advice, doctor
 from edgerag.config import ModelSettings
 from edgerag.engine.catalog import Catalog
 from edgerag.machine.caches import read_caches
 from edgerag.machine.limits import read_limits
 from edgerag.machine.topology import read_topology
-from edgerag.types import Finding
+from edgerag.types import Finding, Suggestion
+from edgerag.ui import output
 
 
 def findings_on(
@@ -86,3 +87,41 @@ def test_a_reranker_is_looked_for_only_where_one_is_named(catalog: Catalog) -> N
     *_, missing = doctor.model_findings(catalog, ModelSettings(reranker="bge"))
     assert (missing.name, missing.severity) == ("reranker model", "error")
     assert "'bge'" in missing.message
+
+
+def test_each_check_has_a_state_and_those_that_count_have_a_figure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = findings_on(monkeypatch, fixtures.hybrid_laptop(tmp_path))
+    assert {finding.state for findings in found.values() for finding in findings} <= {"ok", "warn", "fail"}
+    for name, unit in (("cores", "cores"), ("memory", "bytes"), ("bandwidth", "bytes/s")):
+        assert found[name][0].figure and found[name][0].unit == unit
+
+
+def test_a_disk_without_room_is_a_warning_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = advice.shutil.disk_usage(tmp_path)
+    assert advice.disk_finding(tmp_path / "not" / "there").figure
+    monkeypatch.setattr(advice.shutil, "disk_usage", lambda _: usage._replace(free=1_000))
+    finding = advice.disk_finding(tmp_path)
+    assert finding.state == "warn" and finding.remedy and finding.figure == 1_000
+
+
+def test_busy_processors_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(advice.CpuLoad, "shares", lambda _: {0: 1.0, 1: 0.9})
+    assert advice.load_finding().state == "warn"
+    monkeypatch.setattr(advice.CpuLoad, "shares", lambda _: {0: 0.0, 1: 0.2})
+    assert advice.load_finding().state == "ok"
+    monkeypatch.setattr(advice.CpuLoad, "shares", lambda _: {})
+    assert advice.load_finding().figure is None
+
+
+def test_what_the_doctor_tells_programs_and_people() -> None:
+    suggestion = Suggestion(
+        "width", "not among the hits", "It is 10 wide.", "retrieval.ef_search", "80", "do it", "x", ()
+    )
+    findings = [Finding("a", "info", "fine"), Finding("b", "warning", "so so", "Mend it.", figure=2.0, unit="cores")]
+    record = output.doctor_record(findings, [suggestion])
+    assert record["state"] == "warn" and [one["state"] for one in record["findings"]] == ["ok", "warn"]
+    assert record["suggestions"][0]["command"] == "do it"
+    assert "do it" in output.suggestions_text([suggestion]) and output.suggestions_text([]) == ""
+    assert output.doctor_record([Finding("c", "error", "no")], [])["state"] == "fail"

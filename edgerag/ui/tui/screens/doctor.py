@@ -12,7 +12,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Footer, Static
 
-from edgerag.types import Finding
+from edgerag.types import Finding, Suggestion
 from edgerag.ui.tui import shown
 from edgerag.ui.tui.problem import Problem
 from edgerag.ui.tui.screens.base import SideScreen
@@ -26,7 +26,7 @@ _MARKS = {
 
 
 class DoctorScreen(SideScreen):
-    """The findings of ``session.diagnose()``."""
+    """The findings of ``session.diagnose()``, and what the tuning guide suggests."""
 
     KEYS_TITLE = "Check"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -53,7 +53,9 @@ class DoctorScreen(SideScreen):
     async def _check(self) -> None:
         await self._show([Static(Content("Checking …"))])
         findings = await asyncio.to_thread(self.session.diagnose)
-        await self._show([part for finding in findings for part in _parts(finding)])
+        suggestions = await asyncio.to_thread(self.session.suggestions)
+        parts = [part for finding in findings for part in _parts(finding)]
+        await self._show([*parts, *(part for suggestion in suggestions for part in _suggested(suggestion))])
 
     def _fail(self, problem: Problem) -> None:
         self.start(self._show([Static(problem.content())]))
@@ -66,4 +68,11 @@ class DoctorScreen(SideScreen):
 def _parts(finding: Finding) -> list[Static]:
     head = Content.assemble(_MARKS[finding.severity], "  ", shown.line(finding.name, 100, "bold"))
     says = [shown.line(part, 1000) for part in (finding.message, finding.remedy) if part]
+    return [Static(head), Static(Content("\n").join(says), classes="says")]
+
+
+def _suggested(suggestion: Suggestion) -> list[Static]:
+    """A row of the tuning guide that fits this machine."""
+    head = Content.assemble(_MARKS["info"], "  ", shown.line(suggestion.symptom, 100, "bold"))
+    says = [shown.line(part, 1000) for part in (suggestion.why, suggestion.command, suggestion.effect)]
     return [Static(head), Static(Content("\n").join(says), classes="says")]
