@@ -200,6 +200,14 @@ class GenerationSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class OfflineSettings:
+    # Of this machine itself, to which the program may talk; read once, at the start (offline/allowed.py).
+    loopback_ports: tuple[str, ...] = field(default=(), metadata={"ports": True})
+    # AF_UNIX sockets, which never leave the machine but may reach a daemon that does. Without them nothing is lost yet.
+    local_sockets: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class UiSettings:
     theme: ThemeName = field(default="dark", metadata={"choices": get_args(ThemeName)})
 
@@ -214,6 +222,7 @@ class Settings:
     ingest: IngestSettings = IngestSettings()
     retrieval: RetrievalSettings = RetrievalSettings()
     generation: GenerationSettings = GenerationSettings()
+    offline: OfflineSettings = OfflineSettings()
     ui: UiSettings = UiSettings()
 
 
@@ -298,6 +307,8 @@ def _checked(spec: dataclasses.Field[Any], default: Any, value: Any) -> Any:
     elif isinstance(default, bool):
         return _checked_switch(value)
     elif isinstance(default, tuple):
+        if spec.metadata.get("ports"):
+            return _checked_ports(value)
         values = _checked_list(value)
         for each in values if "check" in spec.metadata else ():
             spec.metadata["check"](each)
@@ -350,3 +361,13 @@ def _checked_list(value: Any) -> tuple[str, ...]:
     if isinstance(value, list | tuple) and all(isinstance(part, str) and "\0" not in part for part in value):
         return tuple(value)
     raise ValueError(f"{value!r} is not a list of texts")
+
+
+def _checked_ports(value: Any) -> tuple[str, ...]:
+    """Numbers or texts of numbers, as texts. Raises ValueError."""
+    numbers = isinstance(value, list) and all(type(part) is int for part in value)
+    ports = _checked_list([str(part) for part in value] if numbers else value)
+    for port in ports:
+        if not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65_535):
+            raise ValueError(f"{port!r} is not a port between 1 and 65535")
+    return ports

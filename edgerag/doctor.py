@@ -16,6 +16,7 @@ from edgerag.machine.memory import available_bytes, total_bytes
 from edgerag.machine.nodes import NumaNode
 from edgerag.machine.plan import CorePlan, plan_cores
 from edgerag.machine.topology import Topology, read_topology
+from edgerag.offline import guard
 from edgerag.types import Finding, LibraryStatus
 
 if TYPE_CHECKING:
@@ -67,6 +68,20 @@ def machine_findings(threads: int, *, model_bytes: int = 0) -> list[Finding]:
             Finding("cpu speed", "warning", "No AVX2: answers will be slow.", "Use the smallest models you can.")
         )
     return findings
+
+
+def offline_finding() -> Finding:
+    """Whether this process is shut off from every network, and by whom."""
+    if not guard.is_shut_off():
+        return Finding("offline", "info", "The program that runs this one has not been shut off from networks.")
+    if guard.kernel_refuses():
+        return Finding("offline", "ok", "no network: refused by the kernel and by Python (`doctor --offline-proof`)")
+    return Finding(
+        "offline",
+        "warning",
+        "no network for Python code; this kernel holds no native code back",
+        "Where that must be certain, run it as `unshare -rn edgerag ...`.",
+    )
 
 
 def _cores_line(topology: Topology) -> str:

@@ -38,7 +38,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-# Against damage of which no part can be mended alone.
+# Against damage: what can be mended alone, and what cannot.
+REPAIR_LIBRARY = "Run `edgerag library repair`: it mends what can be, and names the rest."
 RESTORE_LIBRARY = "Restore the library folder from a copy, or delete it and ingest again."
 
 

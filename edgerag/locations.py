@@ -58,6 +58,17 @@ class Locations:
         return self.indexes / name
 
 
+def safe_library_name(name: str) -> str:
+    """``name`` where it is one inside the indexes folder. Raises UsageError; for what a file says, which may be any."""
+    try:
+        check_library_name(name)
+    except ValueError as error:
+        raise UsageError(
+            f"The file names its library {name[:80]!r}, which is no name.", remedy="Give one: --name NAME."
+        ) from error
+    return name
+
+
 def locate(environ: Mapping[str, str]) -> Locations:
     """The locations for this process; creates nothing."""
     if home := environ.get("EDGERAG_HOME"):

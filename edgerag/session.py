@@ -28,7 +28,7 @@ from edgerag.errors import (
     StorageFull,
     UsageError,
 )
-from edgerag.locations import Locations, is_there, user_path
+from edgerag.locations import Locations, is_there, safe_library_name, user_path
 from edgerag.settings.effective import RELOADING, felt_now
 from edgerag.supplier import Supplier
 from edgerag.types import (
@@ -81,6 +81,9 @@ if TYPE_CHECKING:
     from edgerag.forecasts import Forecasts
     from edgerag.index.hnsw.residency import Residency
     from edgerag.index.library import Failure, Library
+    from edgerag.index.package import Manifest
+    from edgerag.index.repair import DatabaseRepair
+    from edgerag.index.rescue import SegmentRescue
     from edgerag.index.segments import SealSettings
     from edgerag.index.shelf import Shelf
     from edgerag.index.token_store import TokenStore
@@ -233,6 +236,7 @@ class Session:
         if isinstance(library, Shelf):
             library.begin()
         self._check_embedder(library.identity)
+        library.look_at_rest()
 
     def warm(self) -> None:
         """Starts loading the models in the background."""
@@ -534,6 +538,40 @@ class Session:
         with self._browsing.use() as library:
             return library.verify()
 
+    # ------------------------------------------------------------ leaving, arriving, mending
+
+    def export_library(self, name: str, target: Path, *, progress: Callable[[int, int], None]) -> Manifest:
+        """Writes the library called ``name``, as of now, to one new file. Raises LibraryError, StorageFull."""
+        from edgerag.index.travel import leave
+
+        folder = self.locations.library_folder(name)
+        if not is_there(folder):
+            raise self._missing(name)
+        return leave(folder, target, name=folder.name, progress=progress)
+
+    def import_library(self, source: Path, name: str, *, progress: Callable[[int, int], None]) -> tuple[str, Manifest]:
+        """Makes a new library of such a file, called ``name``, or as it was called; the name that it has now.
+
+        Raises LibraryError, StorageFull, UsageError for a name that is none.
+        """
+        from edgerag.index.travel import arrive, manifest_of
+
+        name = name or safe_library_name(manifest_of(source).library)
+        return name, arrive(source, self.locations.library_folder(name), progress=progress)
+
+    def repair_library(self) -> tuple[DatabaseRepair, list[SegmentRescue]]:
+        """Mends what can be of the library. Raises LibraryError where too little of it can be read, StorageFull."""
+        from edgerag.index.repair import repair_database
+
+        if not is_there(self._library_folder):
+            raise self._missing(self.settings.library.name)
+        self._browsing.close()
+        database = repair_database(self._library_folder)
+        with self._open_writer() as library:
+            rescued = library.rescue()
+            library.seal()
+        return database, rescued
+
     # ------------------------------------------------------------ changed settings
 
     def adopt(self, settings: Settings) -> None:
@@ -705,6 +743,7 @@ class Session:
             *doctor.engine_findings(),
             *doctor.model_findings(self.catalog, self.settings.models),
             *advice.tuning_findings(self.catalog, self.settings),
+            doctor.offline_finding(),
             doctor.index_finding(),
             doctor.budget_finding(self.settings.memory, self._residency().budget_bytes, self._residency().limitation),
             *doctor.library_findings(self.library_status, self._check_embedder_of_library),
@@ -796,8 +835,8 @@ class Session:
         is_by_language = where is not None and where.languages and "unknown" not in where.languages
         untold = untold_note(library.analysed_before_count()) if is_by_language else ""
         if isinstance(library, Shelf):
-            return (*library.left_out, *filter(None, [untold]))
-        return tuple(filter(None, [self._other_embedder_note(library), untold]))
+            return (*library.left_out, *filter(None, [untold, library.damage_note()]))
+        return tuple(filter(None, [self._other_embedder_note(library), untold, library.damage_note()]))
 
     def _with_notes(
         self, events: Iterator[AskEvent], library: Library | Shelf, where: Filter | None

@@ -99,3 +99,14 @@ def test_the_tuning_guide_is_what_the_doctor_suggests() -> None:
     spec.loader.exec_module(tool)
     page = (CHECKOUT / "docs" / "tuning.md").read_text(encoding="utf-8")
     assert tool.tuning_table() in page, "run tools/tuning_table.py"
+
+
+def test_every_test_that_security_md_names_exists() -> None:
+    page = (CHECKOUT / "docs" / "security.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", page)
+    assert len(named) > 30
+    for file, test in named:
+        source = (CHECKOUT / file).read_text(encoding="utf-8")
+        assert not test or f"def {test}(" in source, f"{file}::{test}"
+    for row in re.findall(r"^\| (?!promise|---|\|)([^|]+) \| ([^|]+) \|$", page, re.MULTILINE):
+        assert "`tests/" in row[1], f"no test shows: {row[0]}"

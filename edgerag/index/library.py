@@ -44,6 +44,8 @@ from edgerag.index.kv_news import KvNews
 from edgerag.index.lock import WriterLock
 from edgerag.index.nearest import checked_vectors, storable_vectors
 from edgerag.index.reembedding import Reembedding, begun_count, discard, forget_finished, needed_bytes
+from edgerag.index.rescue import SegmentRescue, rescue_segments
+from edgerag.index.rest_check import RestCheck
 from edgerag.index.right_of_way import RightOfWay
 from edgerag.index.sealing import Sealer
 from edgerag.index.segments import (
@@ -179,7 +181,16 @@ class Library:
         self._mean: tuple[tuple[int, int], tuple[Vectors, int]] | None = None  # as of a generation
         with translated(folder):
             self._way = RightOfWay(folder) if lock is not None else None
+        self._rest_check = RestCheck(folder, store.path)
         self._closed = False
+
+    def look_at_rest(self) -> None:
+        """Begins to compare the whole database file with its checksums, once, beside what else is done."""
+        self._rest_check.begin()
+
+    def damage_note(self) -> str:
+        """What that found, for people; "" where nothing is wrong or nothing is known yet."""
+        return self._rest_check.note()
 
     @property
     def identity(self) -> EmbedderIdentity:
@@ -202,9 +213,10 @@ class Library:
         if self._closed:
             return
         self._closed = True
+        self._rest_check.close()
         self._segments.close()
         self._kv_news.close()
-        self._store.close()
+        self._store.close() if self._lock is None else self._store.close_at_rest()
         if self._way is not None:
             self._way.close()
         if self._lock is not None:
@@ -699,6 +711,12 @@ class Library:
         """Every block of every segment file, and how it is used by this process."""
         opened, _ = self._segments.view(self._store, _nothing)
         return health.segment_blocks(opened)
+
+    def rescue(self) -> list[SegmentRescue]:
+        """Takes damaged segments out, and keeps the vectors that they still have, unsealed. Raises StorageFull."""
+        self._segments.close()
+        self._segments = self._segment_set()
+        return rescue_segments(self._folder, self._store, identity=self._identity, residency=self.residency)
 
     def verify(self) -> list[Finding]:
         """Checks everything that can be checked: database, every block, agreement of both."""

@@ -11,9 +11,15 @@ import sqlite3
 from collections.abc import Sequence
 
 from edgerag.errors import LibraryVersionUnknown
+from edgerag.index.row_sums import FACTS, PLACE, STRUCTURE, filling_function
 
 # "ERAG": tells our files from other SQLite files.
 APPLICATION_ID = 0x45524147
+
+
+def _as_blobs(columns: str) -> str:
+    return ", ".join(f"CAST({column.strip()} AS BLOB)" for column in columns.split(","))
+
 
 _STEP_1 = """
 CREATE TABLE meta (
@@ -196,10 +202,23 @@ CREATE TABLE mounts (
 ) WITHOUT ROWID;
 """
 
+# Checksums of what answers are made of: see row_sums.py.
+_STEP_11 = """
+ALTER TABLE documents ADD COLUMN facts_sum INTEGER;
+ALTER TABLE documents ADD COLUMN structure_sum INTEGER;
+ALTER TABLE chunks ADD COLUMN sum INTEGER;
+"""
+# Rows that are there get theirs in the same transaction. Texts need not be UTF-8, which a function must be given.
+_FILL_11 = f"""
+UPDATE documents SET facts_sum = row_sum({_as_blobs(FACTS)}), structure_sum = row_sum({_as_blobs(STRUCTURE)});
+UPDATE chunks SET sum = row_sum({_as_blobs(PLACE)});
+"""  # noqa: S608
+
 STEPS: tuple[str, ...] = (
     *(_STEP_1, _STEP_2, _STEP_3, _STEP_4, _STEP_5),
-    *(_STEP_6, _STEP_7, _STEP_8, _STEP_9, _STEP_10),
+    *(_STEP_6, _STEP_7, _STEP_8, _STEP_9, _STEP_10, _STEP_11),
 )
+_FILLS = {_STEP_11: _FILL_11}
 
 
 def version_of(connection: sqlite3.Connection) -> int:
@@ -226,9 +245,11 @@ def check_version(connection: sqlite3.Connection, *, where: str, steps: Sequence
 def migrate(connection: sqlite3.Connection, *, where: str, steps: Sequence[str] = STEPS) -> None:
     """Brings the schema to the newest version; needs a connection outside any transaction."""
     version = check_version(connection, where=where, steps=steps)
+    if version < len(steps):
+        connection.create_function("row_sum", -1, filling_function, deterministic=True)
     for number in range(version + 1, len(steps) + 1):
         # executescript commits whatever is open, so the transaction is part of the script.
         connection.executescript(
-            f"BEGIN IMMEDIATE;\n{steps[number - 1]}\n"
+            f"BEGIN IMMEDIATE;\n{steps[number - 1]}\n{_FILLS.get(steps[number - 1], '')}\n"
             f"PRAGMA application_id = {APPLICATION_ID};\nPRAGMA user_version = {number};\nCOMMIT;"
         )

@@ -122,6 +122,17 @@ class Shelf:
         """What could not be asked since :meth:`begin`, or not as it should, in sentences that name the library."""
         return tuple(self._left_out)
 
+    def look_at_rest(self) -> None:
+        """As of a library: each that is open."""
+        for place in self._places:
+            if place.library is not None:
+                place.library.look_at_rest()
+
+    def damage_note(self) -> str:
+        """As of a library: of all of them."""
+        notes = (place.library.damage_note() for place in self._places if place.library is not None)
+        return " ".join(filter(None, notes))
+
     def close(self) -> None:
         for place in self._places:
             if place.library is not None:

@@ -17,7 +17,7 @@ from typing import Literal, TypeVar
 from urllib.parse import quote
 
 from edgerag.errors import RESTORE_LIBRARY, LibraryBusy, LibraryDamaged, LibraryMissing, LibraryOutdated, StorageFull
-from edgerag.index import migrations
+from edgerag.index import at_rest, migrations
 from edgerag.machine.disk import storage_error
 
 DATABASE_NAME = "library.sqlite"
@@ -63,6 +63,7 @@ class Store:
         self._as_copy = as_copy
         self._immutable_state: tuple[int, int] | None = None  # set while opened as an unchanging file
         self._lacks_room = False  # and that because the disk is full
+        self._has_begun = False  # to write: there are no checksums of the file any more
         with translated(self.path):
             self._connection = self._open()
 
@@ -71,7 +72,10 @@ class Store:
         if self.mode == "write":
             connection = self._connect("rwc")
             try:
-                migrations.check_version(connection, where=str(self.path), steps=steps)
+                version = migrations.check_version(connection, where=str(self.path), steps=steps)
+                (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
+                if version < len(steps) or journal != "wal":  # both are written into the file
+                    self._begin_to_write()
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = FULL")
                 connection.execute("PRAGMA foreign_keys = ON")
@@ -202,11 +206,17 @@ class Store:
             finally:
                 _roll_back(self._connection)
 
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """For what no other process sees: a database that is being made."""
+        return self._connection
+
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """One transaction: committed and on the disk when the block ends, undone when it raises."""
         assert self.mode == "write", "the library was opened for reading"
         with translated(self.path):
+            self._begin_to_write()
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
@@ -234,12 +244,48 @@ class Store:
             return [str(error)]
         return [str(row[0]) for row in rows if row[0] != "ok"]
 
+    def words_damage(self) -> str:
+        """What FTS5's own check finds: whether the keyword index says what it was made of. Checked in a private copy,
+        because that check counts as writing; "" for a whole one, and for one that is too large to be copied."""
+        if self.path.stat().st_size > _MOST_COPIED_BYTES:
+            return ""
+        copy = sqlite3.connect("", isolation_level=None)
+        try:
+            self._connection.backup(copy)
+            copy.execute("INSERT INTO chunk_words (chunk_words) VALUES ('integrity-check')")
+        except sqlite3.DatabaseError as error:
+            return f"the keyword index: {error}"
+        finally:
+            copy.close()
+        return ""
+
     def _foreign_key_faults(self) -> list[tuple[object, ...]]:
         return self._connection.execute("PRAGMA foreign_key_check").fetchmany(20)
 
     def close(self) -> None:
         with translated(self.path):
             self._connection.close()
+
+    def close_at_rest(self) -> None:
+        """Closes it, and leaves checksums of the whole file, unless they are there or somebody reads an older state of
+        it just now. To be called while no other process may write."""
+        busy = 1
+        with translated(self.path):
+            # Where the journal cannot be folded now, all that was committed stands in it, and the next writer does it.
+            with contextlib.suppress(sqlite3.OperationalError):
+                (busy, *_) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            self._connection.close()
+        wal = self.path.with_name(self.path.name + "-wal")
+        unchanged = (self.path.parent / at_rest.NAME).exists()
+        if not unchanged and not busy and not (wal.exists() and wal.stat().st_size):
+            # Without room for them the library is whole all the same, and the next writer leaves some.
+            with contextlib.suppress(OSError):
+                at_rest.write_sums(self.path.parent, self.path)
+
+    def _begin_to_write(self) -> None:
+        if not self._has_begun:
+            at_rest.begin_to_write(self.path.parent, self.path)
+            self._has_begun = True
 
 
 def _not_copied(path: Path, version: int, why: str) -> LibraryOutdated:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from edgerag.errors import LibraryDamaged
+from edgerag.index.row_sums import stored_vectors
 from edgerag.index.segments import OpenSegment, SegmentSet, refuse_cut
 from edgerag.index.store import Store
 
@@ -47,12 +48,8 @@ def read_places(opened: Iterable[OpenSegment], places: Sequence[Place], *, dimen
     for place in places:
         if place.segment_id is not None and place.row is not None:
             sealed[place.segment_id].append((place.row, place.chunk_id))
-        elif place.stored is None or len(place.stored) != 4 * dimension:
-            raise LibraryDamaged(
-                "A stored vector has the wrong length.", remedy="Restore the library from a copy, or ingest again."
-            )
         else:
-            found[place.chunk_id] = np.frombuffer(place.stored, dtype="<f4")
+            (found[place.chunk_id],) = stored_vectors([(place.chunk_id, place.stored)], dimension=dimension)
     for each in opened:
         wanted = sorted(sealed.pop(each.entry.id, ()))
         if not wanted:

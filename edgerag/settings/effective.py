@@ -28,6 +28,8 @@ _AFTER_RESTART = frozenset(
         "memory.budget",
         "machine.threads",
         "machine.tune",
+        "offline.loopback_ports",
+        "offline.local_sockets",
         "generation.kv_memory",
         "generation.kv_disk",
     }

@@ -140,6 +140,14 @@ MEANINGS: Mapping[str, str] = {
     ),
     "generation.kv_memory": "room for computed passages in memory; 0 keeps none",
     "generation.kv_disk": "room for computed passages beside the library; 0 keeps none",
+    "offline.loopback_ports": (
+        "ports of this machine itself to which the program may talk, at 127.0.0.1 or ::1; every other connection is "
+        "refused by the program and by the kernel (`doctor --offline-proof` shows it)"
+    ),
+    "offline.local_sockets": (
+        "whether local (AF_UNIX) sockets may be made; with `false` no child of the program can ask a resolver of the "
+        "machine, such as systemd-resolved, to look up a name for it"
+    ),
     "ui.theme": (
         "colours of the terminal UI: `dark`, `light`, `high-contrast`, or `no-colour`, which `NO_COLOR` and "
         "`--no-color` ask for"

@@ -109,10 +109,23 @@ def build_parser() -> argparse.ArgumentParser:
     tag.add_argument("--remove", action="append", default=[], metavar="NAME", help="a tag to take away")
     tag.add_argument("--json", action="store_true", help="print the documents as one JSON document")
 
-    library = _command(commands, "library", "check and tidy the files of the library")
+    library = _command(commands, "library", "check, mend, tidy, export and import the files of libraries")
     tasks = library.add_subparsers(dest="action", metavar="ACTION", required=True)
     whole = _command(tasks, "verify", "compare database and every block with their checksums")
     whole.add_argument("--json", action="store_true", help="print the findings as one JSON document")
+    mend = _command(tasks, "repair", "mend what is damaged, and name the documents of which something is lost")
+    mend.add_argument("--json", action="store_true", help="print what was done as one JSON document")
+    leaving = _command(tasks, "export", "write a library to one file, to be carried to other machines")
+    leaving.add_argument("name", metavar="NAME", help="the library")
+    leaving.add_argument("file", metavar="FILE", help="a new file")
+    arriving = _command(tasks, "import", "make a library of such a file, after checking every byte of it")
+    arriving.add_argument("file", metavar="FILE", help="of `library export` or `library backup`")
+    arriving.add_argument("--name", default="", metavar="NAME", help="what to call it (default: as it was called)")
+    kept = _command(tasks, "backup", "write this library to one file as it is now, while an ingest goes on")
+    kept.add_argument("file", metavar="FILE", help="a new file; `library import` makes a library of it again")
+    for journey in (leaving, arriving, kept):
+        journey.add_argument("--json", action="store_true", help="print what is in it as one JSON document")
+        journey.add_argument("--quiet", action="store_true", help="no progress bar")
     compact = _command(tasks, "compact", "make few segments of many, without removed passages")
     compact.add_argument("--json", action="store_true", help="print what was done as one JSON document")
     compact.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -124,6 +137,9 @@ def build_parser() -> argparse.ArgumentParser:
     reembed.add_argument("--quiet", action="store_true", help="no progress bar")
 
     doctor = _command(commands, "doctor", "check machine, engine, models and library")
+    doctor.add_argument(
+        "--offline-proof", action="store_true", help="try every way to a network, and show who refuses it"
+    )
     doctor.add_argument("--json", action="store_true", help="print the findings as one JSON document")
 
     config = _command(commands, "config", "list the settings with their origins, and change them")
@@ -268,6 +284,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _make_streams_safe()
     os.environ.setdefault(*ONE_BLAS_THREAD)
     parsed = build_parser().parse_args(arguments)
+    if arguments is None:  # as a program; a process that calls us is not ours to shut off
+        import_module("edgerag.ui.shutting_off").shut_off(parsed)
     try:
         code: int = import_module("edgerag.ui.commands").run(parsed)
     except EdgeragError as error:

@@ -40,6 +40,10 @@ def run(arguments: argparse.Namespace) -> int:
         from edgerag.ui.plot_command import run_plot
 
         return run_plot(arguments)
+    if arguments.command == "doctor" and arguments.offline_proof:
+        from edgerag.ui.offline_command import run_proof
+
+        return run_proof(settings_sources(arguments), arguments)
     with open_session(arguments) as session:
         match arguments.command:
             case None:
@@ -229,8 +233,13 @@ def _tag(session: Session, arguments: argparse.Namespace) -> int:
 def _library(session: Session, arguments: argparse.Namespace) -> int:
     from edgerag.ui import library_commands
 
-    if arguments.action == "verify":
-        return library_commands.verify(session, arguments)
+    match arguments.action:
+        case "verify":
+            return library_commands.verify(session, arguments)
+        case "repair" | "export" | "import" | "backup":
+            from edgerag.ui import travel_commands
+
+            return travel_commands.COMMANDS[arguments.action](session, arguments)
     with _interruptible() as stop:
         if arguments.action == "reembed":
             return library_commands.reembed(session, arguments, stop)

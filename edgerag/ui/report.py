@@ -173,6 +173,13 @@ class ProgressBar:
             current=event.stage,
         )
 
+    def show_bytes(self, done: int, total: int) -> None:
+        """The same for a file that is written or read."""
+        if self._progress is None or self._task is None:
+            return
+        text = f"{done / 1e6:,.0f}/{total / 1e6:,.0f} MB"
+        self._progress.update(self._task, completed=done, total=max(1, total), text=text, current="")
+
 
 @contextmanager
 def progress_bar(*, quiet: bool) -> Iterator[ProgressBar]:

@@ -33,7 +33,7 @@ def with_hidden_characters(document: ParsedDocument) -> ParsedDocument:
     if not found:
         return document
     spans = merged([*document.hidden, *((start, end) for start, end, _ in found)])
-    warnings = [f"{_place(document, start)}: {said}." for start, _, said in found[:_MOST_WARNINGS]]
+    warnings = [f"{place(document, start)}: {said}." for start, _, said in found[:_MOST_WARNINGS]]
     if len(found) > _MOST_WARNINGS:
         warnings.append(f"Hidden characters stand in {len(found) - _MOST_WARNINGS} more places.")
     return replace(document, hidden=spans, warnings=(*document.warnings, *warnings))
@@ -42,16 +42,16 @@ def with_hidden_characters(document: ParsedDocument) -> ParsedDocument:
 def name_hidden(document: ParsedDocument, *, named: Collection[int] = (), least_words: int = 1) -> ParsedDocument:
     """The document with a warning for each place where its text is hidden, if it has so many words there; the pages
     ``named`` have one already."""
-    texts: dict[str, list[str]] = {}
+    texts: dict[str, list[str]] = {}  # by place
     for start, end in document.hidden:
         if not document.pages or _page(document, start) not in named:
-            texts.setdefault(_place(document, start), []).append(document.text[start:end])
-    said = {place: words for place, found in texts.items() if _count(words := " ".join(found)) >= least_words}
+            texts.setdefault(place(document, start), []).append(document.text[start:end])
+    said = {where: words for where, found in texts.items() if _count(words := " ".join(found)) >= least_words}
     warnings = []
-    for place, text in list(said.items())[:_MOST_WARNINGS]:
+    for where, text in list(said.items())[:_MOST_WARNINGS]:
         words = " ".join(text.split())
         count = sum(not character.isspace() for character in words)
-        warnings.append(f'{place} has hidden text ({count} characters): "{words[:_EXCERPT]}".')
+        warnings.append(f'{where} has hidden text ({count} characters): "{words[:_EXCERPT]}".')
     if len(said) > _MOST_WARNINGS:
         warnings.append(f"There is hidden text in {len(said) - _MOST_WARNINGS} more places.")
     return replace(document, warnings=(*document.warnings, *warnings)) if warnings else document
@@ -64,18 +64,19 @@ def _count(text: str) -> int:
 
 def _found(text: str) -> Iterator[tuple[int, int, str]]:
     for match in _OVERRIDE.finditer(text):
-        turned = _plain(match[0])
+        turned = printable(match[0])
         if turned and not _is_right_to_left(turned):
             yield *match.span(), f'the direction of text is overridden: "{turned[:_EXCERPT]}"'
     for match in _TAGS.finditer(text):
         if match.start() == 0 or text[match.start() - 1] != _FLAG:
-            said = _plain("".join(chr(ord(tag) - 0xE0000) for tag in match[0]))
+            said = printable("".join(chr(ord(tag) - 0xE0000) for tag in match[0]))
             yield *match.span(), f'{len(match[0])} invisible tag characters say "{said[:_EXCERPT]}"'
     for match in _RUN.finditer(text):
         yield *match.span(), f"{len(match[0])} characters without width stand one after the other"
 
 
-def _plain(text: str) -> str:
+def printable(text: str) -> str:
+    """What can be seen of a text, on one line."""
     return " ".join("".join(character for character in text if character.isprintable()).split())
 
 
@@ -84,7 +85,8 @@ def _is_right_to_left(text: str) -> bool:
     return any(unicodedata.bidirectional(character) in ("R", "AL") for character in text)
 
 
-def _place(document: ParsedDocument, start: int) -> str:
+def place(document: ParsedDocument, start: int) -> str:
+    """Where an offset stands, for people: "Page 3", "Line 12"."""
     if document.pages:
         return f"{page_unit(document.media_type).capitalize()} {_page(document, start)}"
     return f"Line {document.text.count(chr(10), 0, start) + 1}"

@@ -1,8 +1,7 @@
 """What a parser process may not do: use the network, write files, start programs, outlive its parent.
 
-The memory ceiling and the network namespace are the kernel's; the audit hook below them stops what a
-Python library would try. Native code could still open a socket where namespaces are not allowed, but
-no parser used here has any code for that.
+The memory ceiling, the network namespace and the filter that refuses every socket are the kernel's; the audit hook
+below them stops what a Python library would try, and says what.
 """
 
 from __future__ import annotations
@@ -12,6 +11,8 @@ import os
 import resource
 import signal
 import sys
+
+from edgerag.offline import kernel
 
 _PR_SET_PDEATHSIG = 1
 _CLONE_NEWUSER = 0x10000000
@@ -68,12 +69,13 @@ def limit_processor(seconds: float) -> None:
 
 
 def leave_network() -> None:
-    """Moves to an empty network namespace where the system allows it."""
+    """Moves to an empty network namespace, and makes no sockets of any kind, where the system allows it."""
     if sys.platform != "linux":
         return
     # As root a user namespace would take away the right to read other people's files, and is not needed.
     flags = _CLONE_NEWNET if os.geteuid() == 0 else _CLONE_NEWUSER | _CLONE_NEWNET
-    ctypes.CDLL(None).unshare(flags)  # refused on hardened systems: the audit hook remains
+    ctypes.CDLL(None).unshare(flags)  # refused on hardened systems: filter and audit hook remain
+    kernel.refuse_sockets(local_allowed=False)
 
 
 def fence() -> None:

@@ -30,6 +30,7 @@ from edgerag.errors import (
 from edgerag.ingest.parse import locked_odf, locked_office
 from edgerag.ingest.parse.dates import file_time_ns
 from edgerag.ingest.parse.hidden_text import with_hidden_characters
+from edgerag.ingest.parse.orders import with_orders_named
 from edgerag.ingest.parse.sniff import HEAD_BYTES, Format, needs_whole_file, sniff
 from edgerag.ingest.parse.source import Container, Source, Unrecognised
 from edgerag.ingest.parse.text_parts import comes_in_parts, open_parts
@@ -273,7 +274,7 @@ def _unlocked(source: Source) -> Source:
 
 def _parse_part(parse_part: Callable[[str, bytes], ParsedDocument], name: str, data: bytes) -> ParsedDocument:
     try:
-        return with_hidden_characters(parse_part(name, data))
+        return _looked_through(parse_part(name, data))
     except DocumentError as error:
         raise _Refused(error, "text") from error
 
@@ -312,9 +313,9 @@ def parse(source: Source, format_: Format) -> ParsedDocument | Container | Unrec
     try:
         found = parser(source)
         if isinstance(found, ParsedDocument):
-            return with_hidden_characters(found)
+            return _looked_through(found)
         if isinstance(found, Container) and found.document is not None:
-            return dataclasses.replace(found, document=with_hidden_characters(found.document))
+            return dataclasses.replace(found, document=_looked_through(found.document))
         return found
     except (DocumentError, MemoryError):
         raise
@@ -322,6 +323,11 @@ def parse(source: Source, format_: Format) -> ParsedDocument | Container | Unrec
         raise DocumentDamaged("It is nested too deeply to be read.") from error
     except Exception as error:  # a parser fed with a hostile file may raise anything; it is named
         raise _gave_up(f"The {format_} parser gave up", error) from error
+
+
+def _looked_through(document: ParsedDocument) -> ParsedDocument:
+    """With what it hides and whom it tries to command in its warnings."""
+    return with_orders_named(with_hidden_characters(document))
 
 
 def _gave_up(what: str, error: Exception) -> ParserDied:

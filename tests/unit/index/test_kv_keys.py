@@ -300,6 +300,7 @@ def test_a_library_of_version_2_gets_version_1_names(tmp_path: Path, opened: Any
     library = opened()
     material.put(library, "/docs/a", ["one", "two"])
     library.close()
+    (library.folder / "library.sums").unlink()  # which an older program would not have left
     database = library.folder / "library.sqlite"
     with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as db:
         db.executescript(
@@ -312,6 +313,8 @@ def test_a_library_of_version_2_gets_version_1_names(tmp_path: Path, opened: Any
             "ALTER TABLE documents DROP COLUMN language; ALTER TABLE documents DROP COLUMN analysis;"
             "ALTER TABLE documents DROP COLUMN dated_ns; ALTER TABLE documents DROP COLUMN around_sha256;"
             "ALTER TABLE documents DROP COLUMN ocr; DROP TABLE mounts;"
+            "ALTER TABLE documents DROP COLUMN facts_sum; ALTER TABLE documents DROP COLUMN structure_sum;"
+            "ALTER TABLE chunks DROP COLUMN sum;"
             "PRAGMA user_version = 2;"
         )
     Store(library.folder, mode="read", steps=migrations.STEPS[:2]).close()

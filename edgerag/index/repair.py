@@ -1,0 +1,128 @@
+"""Mends a damaged library: what is left of it is put right, made anew or named.
+
+In order: single bits of a database at rest are put right by their checksums; a database that is damaged otherwise is
+written anew out of the rows that can be read and match their sums, its keyword index out of the texts (salvage.py);
+segments that are damaged give the vectors that they still have to new ones, and passages whose vector is lost wait to
+be embedded again (rescue.py). What cannot be had again is named by document. The old database is replaced by one
+rename, when the new one is whole.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from edgerag.errors import RESTORE_LIBRARY, EdgeragError, LibraryDamaged
+from edgerag.index import at_rest, health
+from edgerag.index.bits import flipped_bit
+from edgerag.index.lock import WriterLock
+from edgerag.index.salvage import Loss, salvage
+from edgerag.index.store import DATABASE_NAME, Store, translated
+from edgerag.machine.disk import sync_folder
+
+_WORKSHOP = ".repair"  # inside the library's folder
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseRepair:
+    """What was done to the database file."""
+
+    state: Literal["whole", "bits", "rebuilt"]
+    bits: int  # that were put right
+    losses: tuple[Loss, ...]
+
+
+def repair_database(folder: Path) -> DatabaseRepair:
+    """Raises LibraryBusy, StorageFull, and LibraryDamaged where too little of it can be read; then it is as it was."""
+    lock = WriterLock(folder)
+    try:
+        with translated(folder):
+            shutil.rmtree(folder / _WORKSHOP, ignore_errors=True)  # of a run that was stopped
+            return _repair(folder)
+    finally:
+        lock.close()
+
+
+def _repair(folder: Path) -> DatabaseRepair:
+    database = folder / DATABASE_NAME
+    bits, is_exact = _mend_bits(folder, database)
+    if is_exact:
+        return DatabaseRepair("bits" if bits else "whole", bits, ())
+    if _is_sound(folder):
+        # What does not match lies where nothing is kept, or the checksums themselves are what is damaged.
+        (folder / at_rest.NAME).unlink(missing_ok=True)
+        return DatabaseRepair("bits" if bits else "whole", bits, ())
+    _fold_journal(database)
+    workshop = folder / _WORKSHOP
+    workshop.mkdir(mode=0o700)
+    losses = salvage(database, workshop)
+    at_rest_file = folder / at_rest.NAME
+    at_rest_file.unlink(missing_ok=True)
+    sync_folder(folder)
+    for name in ("-wal", "-shm"):
+        database.with_name(database.name + name).unlink(missing_ok=True)
+    (workshop / DATABASE_NAME).replace(database)
+    sync_folder(folder)
+    shutil.rmtree(workshop)
+    return DatabaseRepair("rebuilt", bits, tuple(losses))
+
+
+def _mend_bits(folder: Path, database: Path) -> tuple[int, bool]:
+    """(bits put right, whether the file is now what its checksums say)."""
+    try:
+        sums = at_rest.read_sums(folder)
+        blocks = at_rest.damaged_blocks(folder, database)
+    except LibraryDamaged:
+        return 0, False
+    if sums is None or blocks is None or database.stat().st_size != sums.size_bytes:
+        return 0, False
+    mended = 0
+    descriptor = os.open(database, os.O_RDWR)
+    try:
+        for block in blocks:
+            data = bytearray(os.pread(descriptor, at_rest.BLOCK_BYTES, block * at_rest.BLOCK_BYTES))
+            expected = sums.blocks[block]
+            bit = flipped_bit(expected.crc32 ^ at_rest.block_sum(data).crc32, len(data))
+            if bit is None:
+                continue
+            data[bit // 8] ^= 1 << bit % 8
+            if at_rest.block_sum(data) == expected:
+                os.pwrite(descriptor, data[bit // 8 : bit // 8 + 1], block * at_rest.BLOCK_BYTES + bit // 8)
+                mended += 1
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return mended, mended == len(blocks)
+
+
+def _is_sound(folder: Path) -> bool:
+    """Whether all checks that need no checksums of the file find nothing."""
+    try:
+        store = Store(folder, mode="read")
+    except EdgeragError:
+        return False
+    try:
+        return health.database_is_sound(store)
+    except EdgeragError:
+        return False
+    finally:
+        store.close()
+
+
+def _fold_journal(database: Path) -> None:
+    """A journal that lay beside another database would be written into that. Raises LibraryDamaged."""
+    try:
+        connection = sqlite3.connect(database, isolation_level=None)
+        try:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise LibraryDamaged(f"{database} cannot be opened: {error}.", remedy=RESTORE_LIBRARY) from error
+    journal = database.with_name(database.name + "-wal")
+    if journal.exists() and journal.stat().st_size:
+        raise LibraryDamaged(f"The journal {journal} cannot be folded into it.", remedy=RESTORE_LIBRARY)

@@ -1,0 +1,214 @@
+"""A new database out of what can be read of a damaged one: ids stay, words are made anew, what is lost is named.
+
+Rows are copied inside SQLite, in ranges that are halved where one cannot be read: a bad page costs its own rows.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+from edgerag.errors import RESTORE_LIBRARY, EdgeragError, LibraryDamaged
+from edgerag.index import catalogue, chunks, documents
+from edgerag.index.row_sums import PLACE, row_sum, stored_vectors, sum_document
+from edgerag.index.store import Store, translated
+
+_BY_ID = ("documents", "chunks", "segments", "kv_retired", "kv_outbox")
+_WITH_NUMBERS = ("document_texts", "vectors")  # with a rowid that is no AUTOINCREMENT
+_BY_KEY = ("meta", "tombstones", "document_tags", "containers", "failures", "mounts", "left_out")
+_MOST_UNREADABLE = 20_000  # ids tried one by one; more than that is a file that is mostly gone
+_LAST_ID = 1 << 20  # where not even the last row can be found
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A document of which something is gone."""
+
+    path: str
+    what: str
+
+
+def salvage(database: Path, workshop: Path) -> list[Loss]:
+    """Makes ``library.sqlite`` in ``workshop``. Raises LibraryDamaged where the old one does not list its tables."""
+    store = Store(workshop, mode="write")
+    try:
+        with translated(database), store.writing():
+            pass  # made, and brought to the newest version
+        db = store.connection
+        db.execute("PRAGMA foreign_keys = OFF")
+        with translated(database):
+            _copy(db, database)
+        with store.writing():
+            losses = _put_in_order(db)
+        for document_id in documents.all_ids(db):
+            with store.writing():
+                parsed = documents.parsed_document(db, document_id)
+                chunks.analyse_again(db, document_id, parsed)
+                documents.set_language(db, document_id, parsed.language)
+    finally:
+        store.close()
+    return losses
+
+
+def _copy(db: sqlite3.Connection, database: Path) -> None:
+    try:
+        db.execute("ATTACH DATABASE ? AS damaged", (str(database),))
+        version = int(db.execute("PRAGMA damaged.user_version").fetchone()[0])
+        known = {row[0] for row in db.execute("SELECT name FROM damaged.sqlite_schema WHERE type = 'table'")}
+    except sqlite3.DatabaseError as error:
+        raise LibraryDamaged(f"{database} cannot be opened: {error}.", remedy=RESTORE_LIBRARY) from error
+    if version != int(db.execute("PRAGMA main.user_version").fetchone()[0]) or "documents" not in known:
+        raise LibraryDamaged(f"{database} does not say any more what it holds.", remedy=RESTORE_LIBRARY)
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        for table in (*_BY_ID, *_WITH_NUMBERS):
+            _copy_ranges(db, table)
+        for table in _BY_KEY:
+            _copy_keyed(db, table)
+        db.execute("COMMIT")
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        db.execute("DETACH DATABASE damaged")
+
+
+def _copy_ranges(db: sqlite3.Connection, table: str) -> None:
+    columns = _columns(db, table)
+    rowid = "" if "id" in columns.split(", ") else "rowid, "
+    try:
+        last = db.execute(f"SELECT max(rowid) FROM damaged.{table}").fetchone()[0] or 0  # noqa: S608 - our own names
+    except sqlite3.DatabaseError:
+        last = _LAST_ID
+    unreadable = 0
+    ranges = [(1, int(last))] if isinstance(last, int) and last > 0 else []
+    while ranges:
+        first, last = ranges.pop()
+        try:
+            db.execute(
+                f"INSERT OR IGNORE INTO main.{table} ({rowid}{columns})"  # noqa: S608
+                f" SELECT {rowid}{columns} FROM damaged.{table} WHERE rowid BETWEEN ? AND ?",
+                (first, last),
+            )
+        except sqlite3.DatabaseError:
+            if first == last:
+                unreadable += 1
+                if unreadable > _MOST_UNREADABLE:
+                    return
+                continue
+            middle = (first + last) // 2
+            ranges += [(first, middle), (middle + 1, last)]
+
+
+def _copy_keyed(db: sqlite3.Connection, table: str) -> None:
+    """As many rows as can be read from the beginning."""
+    columns = _columns(db, table)
+    limit = -1
+    while limit:
+        try:
+            db.execute(
+                f"INSERT OR IGNORE INTO main.{table} ({columns}) SELECT {columns} FROM damaged.{table} LIMIT ?",  # noqa: S608
+                (limit,),
+            )
+            return
+        except sqlite3.DatabaseError:
+            limit = 1 << 16 if limit < 0 else limit // 2
+
+
+def _columns(db: sqlite3.Connection, table: str) -> str:
+    names = (row[1] for row in db.execute(f"PRAGMA main.table_info({table})"))
+    return ", ".join('"end"' if name == "end" else name for name in names)
+
+
+# ------------------------------------------------------------ what was copied, made consistent
+
+
+def _put_in_order(db: sqlite3.Connection) -> list[Loss]:
+    embedder = db.execute("SELECT value FROM meta WHERE key = 'embedder'").fetchone()
+    if embedder is None:
+        raise LibraryDamaged("It does not say any more which embedder made it.", remedy=RESTORE_LIBRARY)
+    db.execute("DELETE FROM vectors WHERE chunk_id NOT IN (SELECT id FROM chunks WHERE state = 1)")
+    losses = _drop_damaged_chunks(db)
+    losses += _drop_damaged_documents(db)
+    _drop_damaged_vectors(db)
+    db.execute("DELETE FROM document_texts WHERE document_id NOT IN (SELECT id FROM documents)")
+    db.execute("DELETE FROM document_tags WHERE document_id NOT IN (SELECT id FROM documents)")
+    # Rows of segments that do not exist any more; those of others are counted anew.
+    db.execute(
+        "UPDATE chunks SET state = 0, segment_id = NULL, segment_row = NULL"
+        " WHERE state = 2 AND segment_id NOT IN (SELECT id FROM segments)"
+    )
+    db.execute("DELETE FROM tombstones")
+    for segment_id, row_count in db.execute("SELECT id, row_count FROM segments").fetchall():
+        rows, _ = catalogue.placements(db, segment_id)
+        live = set(rows.tolist())
+        db.executemany(
+            "INSERT INTO tombstones (segment_id, segment_row) VALUES (?, ?)",
+            ((segment_id, row) for row in range(row_count) if row not in live),
+        )
+    catalogue.changed(db)
+    return losses
+
+
+def _drop_damaged_chunks(db: sqlite3.Connection) -> list[Loss]:
+    """Passages whose row is not what was stored; their documents are read again by the next ingest."""
+    bad: dict[int, int] = {}  # document: passages
+    for chunk_id, stored, *place in db.execute(f"SELECT id, sum, {PLACE} FROM chunks").fetchall():  # noqa: S608
+        if stored != row_sum(place):
+            bad[place[0]] = bad.get(place[0], 0) + 1
+            chunks.remove_chunks(db, [chunk_id])
+    for document_id, count, last in db.execute(
+        "SELECT document_id, count(*), max(ordinal) FROM chunks GROUP BY document_id"
+    ).fetchall():
+        if last + 1 > count:
+            bad[document_id] = max(bad.get(document_id, 0), last + 1 - count)
+    db.execute("DELETE FROM vectors WHERE chunk_id NOT IN (SELECT id FROM chunks)")
+    losses = []
+    for document_id, count in bad.items():
+        row = db.execute("SELECT path FROM documents WHERE id = ?", (document_id,)).fetchone()
+        if row is not None:
+            _read_again(db, document_id)
+            losses.append(Loss(row[0], f"{count} of its passages are gone until it is ingested again"))
+    return losses
+
+
+def _read_again(db: sqlite3.Connection, document_id: int) -> None:
+    """The next ingest takes its file for another one."""
+    row = db.execute("SELECT facts_sum FROM documents WHERE id = ?", (document_id,)).fetchone()
+    facts_hold = row[0] == row_sum(db.execute(_FACTS_OF, (document_id,)).fetchone())
+    db.execute("UPDATE documents SET content_sha256 = '', mtime_ns = -1 WHERE id = ?", (document_id,))
+    if facts_hold:  # else it is dropped with its sums as they are
+        sums = db.execute("SELECT structure_sum FROM documents WHERE id = ?", (document_id,)).fetchone()
+        sum_document(db, document_id)
+        db.execute("UPDATE documents SET structure_sum = ? WHERE id = ?", (*sums, document_id))
+
+
+_FACTS_OF = "SELECT path, root, title, media_type, content_sha256, dated_ns FROM documents WHERE id = ?"
+
+
+def _drop_damaged_documents(db: sqlite3.Connection) -> list[Loss]:
+    """Those whose record or text is not what was stored: nothing of them could be cited."""
+    losses = []
+    stray = db.execute("SELECT DISTINCT document_id FROM chunks WHERE document_id NOT IN (SELECT id FROM documents)")
+    for (document_id,) in stray.fetchall():
+        chunks.remove_chunks(db, chunks.chunk_ids_of(db, document_id))
+        losses.append(Loss(f"document #{document_id}", "its record cannot be read: ingest its folder again"))
+    for document_id in documents.all_ids(db):
+        try:
+            documents.parsed_document(db, document_id)
+        except EdgeragError as error:
+            (path,) = db.execute("SELECT path FROM documents WHERE id = ?", (document_id,)).fetchone()
+            chunks.remove_chunks(db, chunks.chunk_ids_of(db, document_id))
+            documents.delete_document(db, document_id)
+            losses.append(Loss(str(path), f"{error.message} It was taken out: ingest its folder again"))
+    return losses
+
+
+def _drop_damaged_vectors(db: sqlite3.Connection) -> None:
+    """Their passages wait to be embedded again."""
+    for chunk_id, stored in db.execute("SELECT chunk_id, vector FROM vectors").fetchall():
+        try:
+            stored_vectors([(chunk_id, stored)], dimension=(len(stored) // 4 if isinstance(stored, bytes) else 0) - 1)
+        except LibraryDamaged:
+            db.execute("DELETE FROM vectors WHERE chunk_id = ?", (chunk_id,))
+    db.execute("UPDATE chunks SET state = 0 WHERE state = 1 AND id NOT IN (SELECT chunk_id FROM vectors)")

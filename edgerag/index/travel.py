@@ -1,0 +1,210 @@
+"""A library leaves this machine as one file, and comes to another.
+
+Leaving takes one consistent state, while an ingest writes on: SQLite copies its database as of one commit, and the
+segments of that commit are held open meanwhile. Arriving checks every byte in a folder that nobody sees, and shows the
+library by one rename. Whatever stops either, nothing half-made is ever seen, and what it left goes with the next one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from io import BufferedReader
+from pathlib import Path
+
+from edgerag.errors import LibraryDamaged, LibraryError, LibraryMissing, LibraryVersionUnknown
+from edgerag.index import at_rest, catalogue, chunks, documents, migrations
+from edgerag.index.identity import identity_in
+from edgerag.index.package import Manifest, Progress, described, read_manifest, read_parts, write_package
+from edgerag.index.segments import FOLDER_NAME as SEGMENTS
+from edgerag.index.segments import SegmentGone
+from edgerag.index.store import DATABASE_NAME, Store, translated
+from edgerag.machine.disk import sync_folder
+
+_ARRIVING = ".arriving-"  # beside the libraries
+_LOCK = ".lock"
+
+
+def leave(folder: Path, target: Path, *, name: str, progress: Progress) -> Manifest:
+    """Writes the library in ``folder`` to the new file ``target``; it is there when it is whole, and not before.
+
+    Raises LibraryMissing, LibraryDamaged, LibraryVersionUnknown, StorageFull, LibraryError where the file is there.
+    """
+    if target.exists():
+        raise LibraryError(f"{target} is there already.", remedy="Name another file, or delete this one.")
+    with translated(target), _scratch(target.parent, f".{target.name}-") as scratch:
+        with contextlib.ExitStack() as stack:
+            manifest, streams = _taken(folder, scratch, name, stack)
+            with (scratch / "package").open("xb") as sink:
+                write_package(sink, manifest, streams, progress=progress)
+                sink.flush()
+                os.fsync(sink.fileno())
+        if target.exists():  # made by somebody else meanwhile
+            raise LibraryError(f"{target} is there already.", remedy="Name another file, or delete this one.")
+        (scratch / "package").replace(target)
+        sync_folder(target.parent)
+    return manifest
+
+
+def _taken(
+    folder: Path, scratch: Path, name: str, stack: contextlib.ExitStack
+) -> tuple[Manifest, dict[str, BufferedReader]]:
+    """One state of the library: its manifest, and its files, open."""
+    while True:
+        with contextlib.ExitStack() as held:
+            try:
+                taken = _taken_once(folder, scratch, name, held)
+            except SegmentGone as error:
+                # Merged away after this view of the catalogue began? Then a new view no longer lists it.
+                if error.path.name in _listed(folder):
+                    raise LibraryDamaged(f"{error.path} is missing.", remedy="Run: edgerag library repair") from error
+            else:
+                stack.enter_context(held.pop_all())
+                return taken
+
+
+def _taken_once(
+    folder: Path, scratch: Path, name: str, held: contextlib.ExitStack
+) -> tuple[Manifest, dict[str, BufferedReader]]:
+    streams: dict[str, BufferedReader] = {}
+    store = Store(folder, mode="read")
+    try:
+        with store.reading() as db:
+            for entry in catalogue.segments(db):
+                path = folder / SEGMENTS / entry.file
+                try:
+                    # What is open stays whole when the writer deletes it.
+                    streams[f"{SEGMENTS}/{entry.file}"] = held.enter_context(path.open("rb"))
+                except FileNotFoundError as error:
+                    raise SegmentGone(path) from error
+            embedder = identity_in(db, where=str(store.path))
+            if embedder is None:
+                raise LibraryMissing(
+                    f"The library in {folder} was never finished.", remedy="Run: edgerag ingest FOLDER"
+                )
+            counts = (len(documents.all_ids(db)), chunks.chunk_count(db))
+            copy = scratch / DATABASE_NAME
+            copy.unlink(missing_ok=True)
+            _copy_database(db, copy)
+    finally:
+        store.close()
+    at_rest.write_sums(scratch, copy)
+    for file in (DATABASE_NAME, at_rest.NAME):
+        streams[file] = held.enter_context((scratch / file).open("rb"))
+    parts = tuple(described(part, stream) for part, stream in streams.items())
+    return Manifest(name, embedder, len(migrations.STEPS), *counts, parts), streams
+
+
+def _listed(folder: Path) -> set[str]:
+    store = Store(folder, mode="read")
+    try:
+        with store.reading() as db:
+            return {entry.file for entry in catalogue.segments(db)}
+    finally:
+        store.close()
+
+
+def _copy_database(db: sqlite3.Connection, target: Path) -> None:
+    """As of the transaction that is open; without what was deleted, and needing no journal to be read."""
+    copy = sqlite3.connect(target, isolation_level=None)
+    try:
+        db.backup(copy)
+        copy.execute("PRAGMA journal_mode = DELETE")
+        copy.execute("VACUUM")
+    finally:
+        copy.close()
+    with target.open("rb") as stream:
+        os.fsync(stream.fileno())
+
+
+def manifest_of(source: Path) -> Manifest:
+    """What a file says that it holds. Raises as :func:`arrive` does."""
+    with translated(source), source.open("rb") as stream:
+        return read_manifest(stream, str(source))
+
+
+def arrive(source: Path, folder: Path, *, progress: Progress) -> Manifest:
+    """Makes the library in the new ``folder`` out of the file ``source``, and shows it when every byte was checked.
+
+    Raises LibraryDamaged, LibraryVersionUnknown, StorageFull, LibraryError where the folder is there.
+    """
+    if folder.exists():
+        raise _is_there(folder)
+    with translated(source), source.open("rb") as stream:
+        manifest = read_manifest(stream, str(source))
+        if manifest.database_version > len(migrations.STEPS):
+            raise LibraryVersionUnknown(
+                f"{source} holds a library of version {manifest.database_version}, and this program knows versions up"
+                f" to {len(migrations.STEPS)}.",
+                remedy="Import it with the newer edgerag that it was made with.",
+            )
+        with translated(folder):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with _scratch(folder.parent, _ARRIVING) as hidden:
+                made = hidden / "library"
+                made.mkdir(mode=0o700)
+                (made / SEGMENTS).mkdir(mode=0o700)
+                read_parts(stream, manifest, str(source), made, progress=progress)
+                _check_opens(made, manifest, source)
+                sync_folder(made / SEGMENTS)
+                sync_folder(made)
+                if folder.exists():
+                    raise _is_there(folder)
+                made.rename(folder)
+                sync_folder(folder.parent)
+    return manifest
+
+
+def _check_opens(made: Path, manifest: Manifest, source: Path) -> None:
+    """What the manifest says of it is so."""
+    store = Store(made, mode="read", as_copy=True)
+    try:
+        with store.reading() as db:
+            embedder = identity_in(db, where=str(source))
+            listed = {f"{SEGMENTS}/{entry.file}" for entry in catalogue.segments(db)}
+    finally:
+        store.close()
+    parts = {part.name for part in manifest.parts if part.name.startswith(SEGMENTS)}
+    if embedder is None or not embedder.is_same_as(manifest.embedder) or listed != parts:
+        raise LibraryError(f"{source} does not hold what its manifest says.", remedy="Export it again.")
+    for left in made.glob("library.sqlite-*"):  # what reading left beside it
+        left.unlink()
+
+
+def _is_there(folder: Path) -> LibraryError:
+    return LibraryError(f"There is something at {folder} already.", remedy="Give another name: --name NAME.")
+
+
+@contextlib.contextmanager
+def _scratch(parent: Path, prefix: str) -> Iterator[Path]:
+    """A private folder in ``parent`` that goes again; those that killed processes left go now."""
+    for left in parent.glob(f"{prefix}*"):
+        _remove_if_left(left)
+    scratch = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+    descriptor = os.open(scratch / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield scratch
+    finally:
+        os.close(descriptor)
+        shutil.rmtree(scratch, ignore_errors=True)  # what cannot be deleted now goes with the next one
+
+
+def _remove_if_left(folder: Path) -> None:
+    """Its lock is held as long as somebody is at work in it."""
+    try:
+        descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return  # being made just now, or not ours
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+    except BlockingIOError:
+        return
+    finally:
+        os.close(descriptor)
