@@ -22,6 +22,7 @@ from edgerag.types import (
     EmbedBackend,
     GenerationMode,
     KvMode,
+    LoopbackEndpoint,
     OcrMode,
     SecondLookBy,
     ThemeName,
@@ -213,6 +214,20 @@ class UiSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class TraceSettings:
+    keep: int = _between(0, 100_000, 1000)  # answers, and as many ingests; 0 keeps none
+    content: bool = False  # whether the words of question, answer and prompt, and paths, are kept with them
+    # Where a collector listens: http://127.0.0.1:4318 or unix:/PATH; "" sends nothing. Nowhere but on this machine.
+    otlp: str = field(default="", metadata={"loopback": True})
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsSettings:
+    file: str = ""  # written after each answer and ingest, in Prometheus' text format; "" writes none
+    port: int = _between(0, 65_535, 0)  # of 127.0.0.1, where they can be read while the program runs; 0: none
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     library: LibrarySettings = LibrarySettings()
     memory: MemorySettings = MemorySettings()
@@ -224,6 +239,8 @@ class Settings:
     generation: GenerationSettings = GenerationSettings()
     offline: OfflineSettings = OfflineSettings()
     ui: UiSettings = UiSettings()
+    trace: TraceSettings = TraceSettings()
+    metrics: MetricsSettings = MetricsSettings()
 
 
 Overrides = Mapping[str, Mapping[str, Any]]  # section -> key -> value
@@ -323,6 +340,8 @@ def _checked(spec: dataclasses.Field[Any], default: Any, value: Any) -> Any:
             raise ValueError(f"{value!r} is not one of {', '.join(map(repr, choices))}")
         if check := spec.metadata.get("check"):
             check(value)
+        if value and spec.metadata.get("loopback"):
+            LoopbackEndpoint.parse(value)
         return value
     elif isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise ValueError(f"{value!r} is not a number")

@@ -10,6 +10,7 @@
     │   │   └── LibraryOutdated           by an older one: opening it for writing brings it up
     │   └── EmbedderMismatch              made with another embedder than the one in use
     ├── ThreadsError                  3   the file of the conversations: damaged, of another version, in use
+    ├── TracesError                   3   the file of the traces, the same; or there is none that was asked for
     ├── ModelError                    4
     │   ├── ModelMissing                  not on this machine
     │   ├── ModelDamaged                  not a GGUF, cut short, or not the file it was
@@ -93,6 +94,10 @@ class EmbedderMismatch(LibraryError):
 
 
 class ThreadsError(EdgeragError):
+    exit_code = 3
+
+
+class TracesError(EdgeragError):
     exit_code = 3
 
 

@@ -1,7 +1,7 @@
 """Where things live.
 
-One folder, the *home*, holds everything the program keeps: ``models/``, ``indexes/``, ``threads.sqlite``
-and ``config.toml``. It is the first of: ``$EDGERAG_HOME``; the source checkout that the program runs
+One folder, the *home*, holds everything the program keeps: ``models/``, ``indexes/``, ``threads.sqlite``,
+``traces.sqlite`` and ``config.toml``. It is the first of: ``$EDGERAG_HOME``; the source checkout that the program runs
 from; ``$XDG_DATA_HOME/edgerag`` (``~/.local/share/edgerag``).
 """
 
@@ -37,6 +37,10 @@ class Locations:
     @property
     def threads_file(self) -> Path:
         return self.home / "threads.sqlite"
+
+    @property
+    def traces_file(self) -> Path:
+        return self.home / "traces.sqlite"
 
     @property
     def manifest_file(self) -> Path:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import fields, replace
@@ -18,7 +19,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
-from edgerag.config import LibrarySettings, Settings
+from edgerag.config import LibrarySettings, MetricsSettings, Settings, TraceSettings
 from edgerag.errors import (
     EmbedderMismatch,
     LibraryMissing,
@@ -31,6 +32,7 @@ from edgerag.errors import (
 from edgerag.locations import Locations, is_there, safe_library_name, user_path
 from edgerag.settings.effective import RELOADING, felt_now
 from edgerag.supplier import Supplier
+from edgerag.telemetry.recorder import Recorder
 from edgerag.types import (
     MEMBER_MARK,
     AnswerDone,
@@ -92,6 +94,7 @@ if TYPE_CHECKING:
 
 ReadT = TypeVar("ReadT", bound="Library | Shelf")
 
+_TRACE_WAIT_S = 2.0  # for the trace of the last answer, when it is asked whether that was kept
 _STATES_FOLDER = "kv"  # in the folder of the library
 _NUMBER = re.compile(r"#[0-9]{1,18}")
 
@@ -129,6 +132,9 @@ class Session:
         self._states: Supplier[StateStore] = Supplier(self._make_states)
         self._tokens: Supplier[TokenStore] = Supplier(self._make_tokens)
         self._threads: Supplier[ThreadStore] = Supplier(self._open_threads)
+        self._recorder = Recorder(
+            locations.traces_file, lambda: self.settings, facts=self._facts_now, gauges=self._gauges_now
+        )
         self._tunes = False
         self._forecasts: Forecasts | None = None
         self._also = {name: locations.library_folder(name) for name in settings.library.also}
@@ -149,10 +155,11 @@ class Session:
         cancelled: CancelCheck = never,
     ) -> Iterator[AskEvent]:
         """Answers one question from the documents of ``where``; the events come as the stages end. With ``unfinished``
-        the answer to it that stopped goes on where it ended.
+        the answer to it that stopped goes on where it ended. A trace of it is kept.
 
         Raises EdgeragError.
         """
+        began = time.perf_counter()
         from edgerag.ask.pipeline import ask
         from edgerag.ask.plan import read_question
         from edgerag.index.right_of_way import asking
@@ -167,7 +174,8 @@ class Session:
             self.warm()
             forecasts, generation = self.forecasts, self.settings.generation
             retrieval, note = forecasts.within_target(self.settings.retrieval, generation)
-            events = ask(
+            answering = partial(
+                ask,
                 question,
                 library=library,
                 embedder=self._embedder,
@@ -180,6 +188,7 @@ class Session:
                 unfinished=unfinished,
                 cancelled=cancelled,
             )
+            events = self._recorder.asked(answering, began=began)
             events = forecasts.watched(events, retrieval=retrieval, generation=generation, note=note)
             events = self._with_notes(events, library, where)
             with asking(self._library_folder):  # only until there is something to see: an answer takes long
@@ -240,6 +249,7 @@ class Session:
 
     def warm(self) -> None:
         """Starts loading the models in the background."""
+        self._recorder.serve()
         self._embedder.start()
         if self._has_model:
             self._generator.start()
@@ -324,12 +334,13 @@ class Session:
         from edgerag.ingest.pipeline import ingest
 
         names = [normal_tag(tag) for tag in tags]
-
+        self._recorder.serve()
         if changed is None:
             _check_there(paths)
         self._refuse_other_embedder()
         with self.making() as (library, embedder):
-            for event in ingest(
+            reading = partial(
+                ingest,
                 paths,
                 library=library,
                 embedder=embedder,
@@ -342,7 +353,8 @@ class Session:
                 prune=prune,
                 ocr_again=ocr_again,
                 cancelled=cancelled,
-            ):
+            )
+            for event in self._recorder.ingested(reading):
                 yield _with_trouble(event, embedder.made())
 
     def watch(
@@ -601,7 +613,12 @@ class Session:
     def over(self, folder: Path) -> Session:
         """A session of its own over the library in ``folder``, with these settings and models."""
         return Session(
-            replace(self.settings, library=replace(self.settings.library, name=str(folder))),
+            replace(
+                self.settings,
+                library=replace(self.settings.library, name=str(folder)),
+                trace=TraceSettings(keep=0),  # what is measured is nobody's question
+                metrics=MetricsSettings(),
+            ),
             self.locations,
             embedder=None if self._own_models else self._embedder,
             generator=None if self._own_models else self._generator,
@@ -755,6 +772,18 @@ class Session:
 
         return suggestions(self.catalog, self.settings)
 
+    def trace_troubles(self) -> tuple[str, ...]:
+        """What kept the traces of this session from being kept, in sentences, each once; waits for the last one."""
+        return self._recorder.troubles(wait_s=_TRACE_WAIT_S)
+
+    def _facts_now(self) -> dict[str, int]:
+        return {"rag.memory.resident_bytes": self.resident_bytes()}
+
+    def _gauges_now(self) -> dict[str, float]:
+        residency = self._residency.made()
+        index_bytes = 0 if residency is None else residency.resident_bytes()
+        return {"rag_process_resident_bytes": self.resident_bytes(), "rag_index_resident_bytes": index_bytes}
+
     def resident_bytes(self) -> int:
         from edgerag.machine.memory import resident_bytes
 
@@ -762,6 +791,7 @@ class Session:
 
     def close(self) -> None:
         """Gives back models and files. A model that is still being loaded goes with the process."""
+        self._recorder.close()
         if self._tunes:
             self._tuning.close()
         self._asking.close()
@@ -834,9 +864,11 @@ class Session:
 
         is_by_language = where is not None and where.languages and "unknown" not in where.languages
         untold = untold_note(library.analysed_before_count()) if is_by_language else ""
+        traces = self._recorder.troubles()
         if isinstance(library, Shelf):
-            return (*library.left_out, *filter(None, [untold, library.damage_note()]))
-        return tuple(filter(None, [self._other_embedder_note(library), untold, library.damage_note()]))
+            return (*library.left_out, *filter(None, [untold, library.damage_note()]), *traces)
+        own = (self._other_embedder_note(library), untold, library.damage_note())
+        return (*filter(None, own), *traces)
 
     def _with_notes(
         self, events: Iterator[AskEvent], library: Library | Shelf, where: Filter | None

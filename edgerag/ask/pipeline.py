@@ -12,6 +12,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, cast
 
 from edgerag.ask.aggregate import CollectionQuestion, collection_question, of_types, scanned_words
@@ -23,6 +24,7 @@ from edgerag.ask.follow_up import Earlier, SelfContained, self_contained
 from edgerag.ask.going_on import current_sources, resume, with_texts
 from edgerag.ask.instant import instant_sentences, instant_text
 from edgerag.ask.joined_words import alone
+from edgerag.ask.language import guess_language
 from edgerag.ask.plan import VECTOR_WEIGHT, make_plan, read_question
 from edgerag.ask.prompt import assemble
 from edgerag.ask.quotes import to_sources
@@ -70,6 +72,8 @@ from edgerag.types import (
     StopReason,
     ThoughtDelta,
     TokenCounts,
+    TokenTime,
+    TokenTiming,
     Trace,
     Turn,
     Unfinished,
@@ -86,6 +90,7 @@ UNCONFIRMED = "No source confirms this answer; read the passages themselves."
 
 _TOLD_HITS = 20  # hits whose text is read, so that they can be looked at: more than are judged
 _JUDGED_HITS = 10  # hits looked at for whether they are relevant; sources come from the first of them
+_LEAST_SHOWN_NS = 500_000  # of showing what was found: less is no time of anybody's
 _NEAREST = 3  # hits named where nothing was found
 # Sentences in a row that only repeat earlier ones: two can be meant, the third is a loop.
 _REPEATS_OF_A_LOOP = 3
@@ -151,10 +156,12 @@ def ask(
     unfinished: Unfinished | None = None,
     hit_limit: int = _TOLD_HITS,
     cancelled: CancelCheck,
+    stopwatch: Stopwatch | None = None,
 ) -> Iterator[AskEvent]:
     """Answers ``question`` from the documents of ``library`` that ``where`` lets through. Of the hits
     ``hit_limit`` are told, and those that are judged in any case. With ``unfinished`` nothing
     is looked up: that answer goes on where it ended, and the first AnswerDelta says again what there was of it.
+    ``stopwatch``: where the times of the stages are noted, for who wants them of an answer that fails, too.
 
     The suppliers are called only when needed, and in another thread, so that they may wait for a
     model to load. Without an embedder words alone are searched; without a chat model, or with
@@ -174,9 +181,13 @@ def ask(
         unfinished=unfinished,
         hit_limit=hit_limit,
         cancelled=cancelled,
+        stopwatch=stopwatch or Stopwatch(),
     )
     try:
-        yield from asking.events()
+        for event in asking.events():
+            began_ns = perf_counter_ns()
+            yield event
+            asking.shown(event, perf_counter_ns() - began_ns)
     except Cancelled:
         asking.stop_reason = "cancelled"
     yield AnswerDone(asking.answer())
@@ -200,11 +211,13 @@ class _Asking:
         unfinished: Unfinished | None,
         hit_limit: int,
         cancelled: CancelCheck,
+        stopwatch: Stopwatch,
     ) -> None:
-        self._stopwatch = Stopwatch()
+        self._stopwatch = stopwatch
         self._original = question.strip()
-        self._question = read_question(question)
-        self._collection: CollectionQuestion | None = collection_question(self._question.text)
+        with stopwatch.measure("plan"):
+            self._question = read_question(question)
+            self._collection: CollectionQuestion | None = collection_question(self._question.text)
         self._made: Plan | None = None
         self._library = library
         self._embedder = _Remembering(embedder)
@@ -240,7 +253,17 @@ class _Asking:
         self._prompt: Prompt | None = None
         self._budget: PromptBudget | None = None
         self._token_ns: list[int] = []
+        self._timings: list[TokenTiming] = []
+        self._shown_ns: list[int] = []  # what who shows it took, for each token so far
         self.stop_reason: StopReason = "end"
+
+    def shown(self, event: AskEvent, took_ns: int) -> None:
+        """Notes what whoever reads the events took to show this one."""
+        if isinstance(event, AnswerDelta | ThoughtDelta) and self._shown_ns:
+            self._shown_ns[-1] += took_ns
+        elif took_ns >= _LEAST_SHOWN_NS:
+            end_s = self._stopwatch.elapsed()
+            self._stopwatch.add_span("present", end_s - took_ns / 1e9, end_s)
 
     def answer(self) -> Answer:
         return Answer(
@@ -290,6 +313,11 @@ class _Asking:
             second_look=None if ranked is None else ranked.second_look,
             budget=self._budget,
             messages=() if prompt is None else prompt.messages,
+            began_ns=self._stopwatch.began_ns,
+            tokens=tuple(
+                TokenTime(timing.sampling_ns, timing.decode_ns, timing.detokenise_ns, shown_ns)
+                for timing, shown_ns in zip(self._timings, self._shown_ns, strict=False)
+            ),
         )
 
     def _doubts(self) -> Iterator[str]:
@@ -362,7 +390,8 @@ class _Asking:
     # ------------------------------------------------------------ stages
 
     def _plan(self) -> Plan:
-        with self._stopwatch.measure("plan"):
+        with self._stopwatch.measure("plan") as facts:
+            facts["language"] = guess_language(self._question.text) or "unknown"
             _refuse_empty(self._library)
             if self._where is not None:
                 self._where = self._library.check_filter(self._where)
@@ -414,7 +443,7 @@ class _Asking:
 
     def _counted(self, collection: CollectionQuestion, plan: Plan) -> GeneratorOf[AskEvent, None, bool]:
         """Answers a question about the collection by counting; False when it is better answered like any other."""
-        with self._stopwatch.measure("scan"):
+        with self._stopwatch.measure("scan") as facts:
             collection = self._typed(collection)
             words = scanned_words(collection, plan.added_words)
             where = of_types(self._where, collection.types)
@@ -424,6 +453,7 @@ class _Asking:
             scan = self._library.scan_keywords(
                 words, document_limit=0 if unfollowed else MOST_DOCUMENTS, where=where or self._where
             )
+            facts["hits"] = scan.passage_count
             if not scan.passage_count and not collection.of_documents:
                 self._notes.append(
                     "No complete list: no passage holds all of the words; this is from those that fit best."
@@ -592,6 +622,9 @@ class _Asking:
                     self._stopwatch.add("first_token", began, first)
                 if step.token_count > len(self._token_ns):
                     self._token_ns.append(round(now * 1e9))
+                    self._shown_ns.append(0)
+                    if step.timing is not None:
+                        self._timings.append(step.timing)
                 self._tokens = TokenCounts(prompt=len(prompt.tokens), answer=step.token_count)
                 text = safe.feed(step.text)
                 raw += text
@@ -617,7 +650,8 @@ class _Asking:
         if rest:
             yield self._delta(rest)
         self._stopwatch.add("generate", began if first is None else first, self._stopwatch.elapsed())
-        self._budget = self._spent(generator, prompt, written)
+        with self._stopwatch.measure_beside("account"):
+            self._budget = self._spent(generator, prompt, written)
         if looped:
             self._notes.append("The model began to repeat itself and was stopped.")
         if thoughts.thinking and self.stop_reason != "cancelled":

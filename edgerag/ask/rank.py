@@ -79,12 +79,14 @@ def rank(
         where=where,
         deadline_ms=settings.vector_deadline_ms,
     )
-    with stopwatch.measure("fuse"):
+    with stopwatch.measure("fuse") as facts:
         fused = fused_candidates(plan, found, library=library, rrf_k=settings.rrf_k)
-    with stopwatch.measure("rerank"):
+        facts["candidates"] = len(fused)
+    with stopwatch.measure("rerank") as facts:
         ids = [each.chunk_id for each in fused[:RERANKED]]
         nearness = nearness_of(plan, found, library=library, ids=ids)
         order = rerank_all(fused[:RERANKED], words=library.word_evidence(plan.question, ids), nearness=nearness)
+        facts |= {"candidates": len(ids), "confidence": (order[0][1].reranked or 0.0) if order else 0.0}
         if plan.added_words:
             order = _judged_by_own_words(order, words=library.word_evidence(plan.own_question, [i for i, _ in order]))
     with stopwatch.measure("read"):

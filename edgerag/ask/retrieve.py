@@ -17,8 +17,9 @@ from edgerag.ask.background import unrelated_cosine
 from edgerag.ask.confidence import is_confident
 from edgerag.ask.waiting import start, wait
 from edgerag.errors import EmbedderMismatch, ModelError, TooLate
+from edgerag.telemetry.page_faults import page_faults
 from edgerag.telemetry.stopwatch import Stopwatch
-from edgerag.types import CancelCheck, Embedder, Filter, LegHit, Plan, VectorLeg
+from edgerag.types import CancelCheck, Embedder, Filter, LegHit, Plan, SearchWork, VectorLeg
 
 if TYPE_CHECKING:
     from edgerag.types import Library, Vectors
@@ -65,16 +66,19 @@ def retrieve(
     """
     embedding = None
     if plan.vector_weight > 0 and not plan.words_first:
-        embedding = _Embedding(plan, embedder, stopwatch)
-    with stopwatch.measure("keyword"):
+        with stopwatch.measure_beside("embed_start"):
+            embedding = _Embedding(plan, embedder, stopwatch)
+    with stopwatch.measure("keyword") as facts:
         keyword = tuple(library.search_keywords(plan.question, limit=plan.candidate_count, where=where))
+        facts["hits"] = len(keyword)
     if plan.vector_weight <= 0:
         return Retrieved(keyword, (), (), vector_leg="no_weight")
     if plan.words_first and is_confident(keyword, term_count=len(plan.terms)):
         return Retrieved(keyword, (), (), vector_leg="words_sure")
     embedding = embedding or _Embedding(plan, embedder, stopwatch)
     try:
-        with stopwatch.measure("embed"):
+        with stopwatch.measure("embed") as facts:
+            facts["deadline_ms"] = deadline_ms
             model = embedding.model(cancelled)
             if not model.identity.is_same_as(library.identity):
                 raise EmbedderMismatch(
@@ -82,14 +86,25 @@ def retrieve(
                     f"and {model.identity.name!r} is in use."
                 )
             query = embedding.vector(cancelled, deadline_ms=deadline_ms)
-        with stopwatch.measure("vector"):
+        with stopwatch.measure("vector") as facts:
+            work, before = SearchWork(), page_faults()
             vector = library.search_vectors(
                 query,
                 limit=plan.candidate_count,
                 ef_search=plan.ef_search,
                 where=where,
                 out_of_time=lambda: embedding.is_late(deadline_ms),
+                work=work,
             )
+            faults = page_faults() - before
+            facts |= {
+                "segments": work.segments,
+                "blocks": work.blocks,
+                "distances": work.distances,
+                "page_faults_minor": faults.minor,
+                "page_faults_major": faults.major,
+                "hits": len(vector),
+            }
     except TooLate:
         limit = f"{deadline_ms} ms (retrieval.vector_deadline_ms)"
         note = f"Searched by words only: the vectors were not ready within {limit}."

@@ -79,10 +79,11 @@ def look_again(
     try:
         with stopwatch.measure("model_load"):
             reranker = wait(start(second_look.reranker, name="reranker-supplier"), cancelled)
-        with stopwatch.measure("second_look"):
+        with stopwatch.measure("second_look") as facts:
             # A chat model takes another time for each way to judge.
             name = f"{reranker.name} by {second_look.by}"
             looked = _look(plan.question, candidates, reranker, name, second_look.costs, settings, cancelled, clock)
+            facts |= {"model": reranker.name, "read": len(looked.judgements), "candidates": len(candidates)}
     except ModelError as error:
         return replace(ranked, notes=(*ranked.notes, f"The passages were not looked at a second time: {error}"))
     weight = WEIGHTS[second_look.by] if settings.second_look_weight is None else settings.second_look_weight

@@ -10,6 +10,7 @@ import math
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -25,6 +26,7 @@ from edgerag.engine.probe import engine_fingerprint
 from edgerag.engine.sampling import SamplingWishes, model_sampling, resolve
 from edgerag.engine.states.store import StateStore
 from edgerag.engine.stops import StopStrings
+from edgerag.engine.token_clock import TokenClock
 from edgerag.engine.watch import Watch
 from edgerag.errors import Cancelled, ModelDamaged, ModelWrongKind, UsageError
 from edgerag.types import (
@@ -321,7 +323,8 @@ class LlamaGenerator:
             stops = StopStrings(self._chat.stops)
             count = 0
             stop: Literal["end", "length", "cancelled"] = "length"
-            for token in self._tokens(tokens, max_tokens, sampler, watch):
+            clock = TokenClock()
+            for token in self._tokens(tokens, max_tokens, sampler, watch, clock):
                 if token is None:
                     stop = "cancelled"
                     break
@@ -329,15 +332,19 @@ class LlamaGenerator:
                     stop = "end"
                     break
                 count += 1
+                began_ns = perf_counter_ns()
                 text = stops.feed(decoder.decode(self._model.piece(token)))
-                yield Generated(text=text, token_count=count, stop=None)
+                timing = clock.token(detokenise_ns=perf_counter_ns() - began_ns)
+                yield Generated(text=text, token_count=count, stop=None, timing=timing)
                 if stops.reached:
                     stop = "end"
                     break
             rest = stops.feed(decoder.decode(b"", final=True)) + stops.finish()
             yield Generated(text=rest, token_count=count, stop=stop)
 
-    def _tokens(self, prompt: Sequence[int], max_tokens: int, sampler: Sampler, watch: Watch) -> Iterator[int | None]:
+    def _tokens(
+        self, prompt: Sequence[int], max_tokens: int, sampler: Sampler, watch: Watch, clock: TokenClock
+    ) -> Iterator[int | None]:
         """The tokens of the answer, ``max_tokens`` at most; None when it was cancelled.
 
         What is drafted is decoded together with the token before it, and each token is sampled from the row that it
@@ -346,7 +353,7 @@ class LlamaGenerator:
         drafting = self._settings.speculation == "lookup" and self._context.is_divisible
         lookup: Lookup | None = None
         drafts = DraftLength()
-        token = sampler.sample(self._context)
+        token = clock.sampled(sampler.sample, self._context)
         left = max_tokens
         while True:
             yield token
@@ -362,11 +369,11 @@ class LlamaGenerator:
                 draft, match = lookup.propose(min(LONGEST_DRAFT, left - 1))
                 draft = draft[: drafts.best(match)] if draft else draft
             held = len(self._cache.tokens)
-            if watch.cancelled() or not self._cache.append([token, *draft]):
+            if watch.cancelled() or not clock.decoded(self._cache.append, [token, *draft]):
                 yield None
                 return
             right = 0
-            token = sampler.sample(self._context, 0)
+            token = clock.sampled(sampler.sample, self._context, 0)
             while right < len(draft) and token == draft[right]:
                 yield token
                 left -= 1
@@ -376,7 +383,7 @@ class LlamaGenerator:
                 if lookup is not None:
                     lookup.add(token)
                 right += 1
-                token = sampler.sample(self._context, right)
+                token = clock.sampled(sampler.sample, self._context, right)
             if draft:
                 drafts.learn(match, right=right, drafted=len(draft))
                 self._cache.trim(held + 1 + right)

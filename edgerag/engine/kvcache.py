@@ -33,7 +33,7 @@ from edgerag.engine.llama.context import Outputs
 from edgerag.engine.states.key import StateKey
 from edgerag.engine.states.store import Moment, State, StateStore
 from edgerag.errors import Cancelled, ModelError
-from edgerag.types import CancelCheck, PassageSpan, Prefill
+from edgerag.types import CancelCheck, PassageSpan, Prefill, PrefillBatch, StateRestore, StateSave
 
 # Sequences of the context: the prompt; where a passage is put together; what is saved of one; and those in which the
 # tokens between spliced passages are computed.
@@ -66,6 +66,23 @@ class _Counts:
     restored: int = 0
     computed: int = 0
     notes: list[str] = field(default_factory=list)
+    began: float = field(default_factory=time.perf_counter)
+    batches: list[PrefillBatch] = field(default_factory=list)
+    restores: list[StateRestore] = field(default_factory=list)
+    saves: list[StateSave] = field(default_factory=list)
+
+    def computed_batch(self, tokens: int, began: float) -> None:
+        """Notes what was computed in one go, from ``began`` until now."""
+        self.computed += tokens
+        self.batches.append(PrefillBatch(tokens, began - self.began, time.perf_counter() - began))
+
+    def looked_for(self, state: State | None, began: float, *, restored: bool) -> None:
+        """Notes a state that was looked for, from ``began`` until now."""
+        start_s, seconds = began - self.began, time.perf_counter() - began
+        if state is None or not restored:
+            self.restores.append(StateRestore(start_s, seconds))
+        else:
+            self.restores.append(StateRestore(start_s, seconds, state.token_count, len(state.data), state.tier))
 
 
 class PromptCache:
@@ -121,12 +138,12 @@ class PromptCache:
 
         Raises ModelError, and Cancelled; what was computed until then stays and is known.
         """
-        began = time.perf_counter()
+        counts = _Counts()
         self._keep_common(tokens, exact=not splice, rows=rows)
         begun = next((span for span in passages if span.start < len(self._tokens) < span.end), None)
         if begun is not None and self._context.is_divisible and self._store is not None:
             self.trim(begun.start)  # the words that it happens to begin with are no reason not to restore all of it
-        counts = _Counts(kept=len(self._tokens))
+        counts.kept = len(self._tokens)
         moment = self._store.begun() if self._store is not None else None
         # What is there already needs nothing; of the end the logits are wanted.
         missing = [span for span in passages if len(self._tokens) <= span.start and span.end <= len(tokens) - rows]
@@ -145,9 +162,12 @@ class PromptCache:
             restored_tokens=counts.restored,
             approximate_tokens=sum(end - start for start, end in self._approximate),
             computed_tokens=counts.computed,
-            seconds=time.perf_counter() - began,
+            seconds=time.perf_counter() - counts.began,
             notes=tuple(counts.notes),
             approximate_spans=tuple(self._approximate),
+            batches=tuple(counts.batches),
+            restores=tuple(counts.restores),
+            saves=tuple(counts.saves),
         )
 
     @property
@@ -220,13 +240,16 @@ class PromptCache:
         computing would give."""
         text = tokens[span.start : span.end]
         key = self._key(span, text)
+        asked = time.perf_counter()
         state = self._found(key, _state_tokens(span))
         origin = _origin(span)
-        if state is not None:
+        if state is None:
+            counts.looked_for(None, asked, restored=False)
+        else:
             self.trim(min(len(self._tokens), origin))
             counts.kept = min(counts.kept, len(self._tokens))
             self._compute(tokens, origin, counts, cancelled)
-            if self._restore(state, span, counts):
+            if self._restore(state, span, counts, asked=time.perf_counter()):
                 self._context.share(_SCRATCH, _PROMPT)
                 self._context.forget(_SCRATCH)
                 self._tokens += tokens[origin : span.end]
@@ -234,7 +257,7 @@ class PromptCache:
                 return
         began = time.perf_counter()
         self._compute(tokens, span.end, counts, cancelled)
-        self._save(_PROMPT, span, key, seconds=time.perf_counter() - began, moment=moment)
+        self._save(_PROMPT, span, key, counts, seconds=time.perf_counter() - began, moment=moment)
 
     def _splice(
         self,
@@ -257,8 +280,11 @@ class PromptCache:
                 at_home = self._is_home(span, tokens)
                 link = 0 if at_home else min(self._link_tokens, len(text) - 1)
                 key = self._key(span, text)
+                asked = time.perf_counter()
                 state = self._found(key, _state_tokens(span))
-                if state is None or not self._restore(state, span, counts):
+                if state is None:
+                    counts.looked_for(None, asked, restored=False)
+                if state is None or not self._restore(state, span, counts, asked=asked):
                     self._compute_at_home(span, text, key, moment, counts, cancelled)
                 elif at_home:
                     counts.restored += span.end - max(position, _origin(span))
@@ -304,6 +330,7 @@ class PromptCache:
             for run in batch:
                 self._context.share(_PROMPT, run.sequence, 0, run.position)
             count = sum(len(run.tokens) for run in batch)
+            began = time.perf_counter()
             if cancelled() or not self._decode_runs(batch, outputs="none"):
                 raise Cancelled(_CANCELLED)
             for run in batch:
@@ -311,7 +338,7 @@ class PromptCache:
                 self._context.forget(_PROMPT, run.position, end)  # what was moved there, until now in sight of others
                 self._context.share(run.sequence, _PROMPT, run.position, end)
                 self._context.forget(run.sequence)
-            counts.computed += count
+            counts.computed_batch(count, began)
 
     def _compute_at_home(
         self,
@@ -335,17 +362,19 @@ class PromptCache:
             piece = wanted[start : start + self._context.batch_tokens]
             position = common + start
             padding = self._padding(len(piece), position, exact=True)
+            batch_began = time.perf_counter()
             if cancelled() or not self._decode_runs([Run(piece, position, _SCRATCH)], outputs="none", padding=padding):
                 self._context.forget(_SCRATCH)
                 raise Cancelled(_CANCELLED)
             if padding:
                 self._context.forget(_SCRATCH, position + len(piece), -1)
-        counts.computed += len(wanted)
+            counts.computed_batch(len(piece), batch_began)
         self._context.forget(_SCRATCH, -1, origin)
-        self._save(_SCRATCH, span, key, seconds=time.perf_counter() - began, moment=moment)
+        self._save(_SCRATCH, span, key, counts, seconds=time.perf_counter() - began, moment=moment)
 
-    def _restore(self, state: State, span: PassageSpan, counts: _Counts) -> bool:
-        """Puts the state into the scratch sequence. False where that cannot be; the sequence is then empty."""
+    def _restore(self, state: State, span: PassageSpan, counts: _Counts, *, asked: float) -> bool:
+        """Puts the state, for which was ``asked``, into the scratch sequence. False where that cannot be; the sequence
+        is then empty."""
         began = time.perf_counter()
         try:
             fits = self._context.restore(state.data, _SCRATCH)
@@ -356,7 +385,9 @@ class PromptCache:
         if not fits or self._context.span(_SCRATCH) != (origin, origin + _state_tokens(span)):
             self._context.forget(_SCRATCH)
             counts.notes.append("A saved state could not be restored; its passage was computed anew.")
+            counts.looked_for(state, asked, restored=False)
             return False
+        counts.looked_for(state, asked, restored=True)
         seconds = (time.perf_counter() - began) / max(1, len(state.data))
         self._restore_s[state.tier] = min(seconds, _DISTRUST * self._restore_s.get(state.tier, seconds))
         return True
@@ -381,10 +412,18 @@ class PromptCache:
         return StateKey(span.key, self._scope, tokens_sha256([*span.home, *text]))
 
     def _save(
-        self, sequence: int, span: PassageSpan, key: StateKey | None, *, seconds: float, moment: Moment | None
+        self,
+        sequence: int,
+        span: PassageSpan,
+        key: StateKey | None,
+        counts: _Counts,
+        *,
+        seconds: float,
+        moment: Moment | None,
     ) -> None:
         if key is None or self._store is None or self._writer is None:
             return
+        began = time.perf_counter()
         origin, token_count = _origin(span), _state_tokens(span)
         self._context.share(sequence, _SAVED, origin, origin + token_count)
         try:
@@ -393,6 +432,7 @@ class PromptCache:
             return  # it is computed again next time
         finally:
             self._context.forget(_SAVED)
+        counts.saves.append(StateSave(began - counts.began, time.perf_counter() - began, len(data)))
         # Writing to the disk takes longer than anybody who waits for an answer has.
         self._writer.submit(
             self._store.put,
@@ -421,7 +461,7 @@ class PromptCache:
             padding = self._padding(len(piece), position, exact=not self._approximate)
             if cancelled() or not self._decode(piece, outputs=rows, padding=padding):
                 raise Cancelled(_CANCELLED)
-            counts.computed += len(piece)
+            counts.computed_batch(len(piece), began)
             if len(piece) >= _LEAST_TIMED_TOKENS:
                 seconds = (time.perf_counter() - began) / len(piece)
                 self._compute_s = min(seconds, _DISTRUST * (self._compute_s or seconds))

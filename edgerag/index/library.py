@@ -76,6 +76,7 @@ from edgerag.types import (
     MergeProgress,
     MergeReport,
     ParsedDocument,
+    SearchWork,
     SegmentBlocks,
     StoredChunk,
     WordEvidence,
@@ -613,6 +614,7 @@ class Library:
         ef_search: int,
         where: Filter | None = None,
         out_of_time: CancelCheck | None = None,
+        work: SearchWork | None = None,
     ) -> list[LegHit]:
         """The nearest chunks by cosine among the documents of ``where``, sealed or not; equal scores by id.
 
@@ -628,6 +630,7 @@ class Library:
             ef_search=ef_search,
             where=where,
             out_of_time=out_of_time or _never,
+            work=work,
         )
 
     def mean_vector(self) -> tuple[Vectors, int]:

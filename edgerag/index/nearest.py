@@ -15,7 +15,7 @@ from edgerag.index.hnsw.search import widened
 from edgerag.index.segments import Flags, SegmentSet, refuse_cut
 from edgerag.index.store import Store
 from edgerag.index.vectors import places_of, read_places
-from edgerag.types import CancelCheck, EmbedderIdentity, Filter, LegHit, VectorType
+from edgerag.types import CancelCheck, EmbedderIdentity, Filter, LegHit, SearchWork, VectorType
 
 if TYPE_CHECKING:
     from edgerag.types import Vectors
@@ -57,8 +57,10 @@ def search(
     ef_search: int,
     where: Filter | None,
     out_of_time: CancelCheck,
+    work: SearchWork | None = None,
 ) -> list[LegHit]:
-    """The ``limit`` nearest chunks among the documents of ``where``, best first; equal scores by id.
+    """The ``limit`` nearest chunks among the documents of ``where``, best first; equal scores by id. What it took is
+    added to ``work``.
 
     ``query`` is (dim,), of unit length. Raises LibraryDamaged naming file and block, TooLate once ``out_of_time()``,
     which is asked before each segment.
@@ -68,7 +70,7 @@ def search(
 
     def read(db: sqlite3.Connection) -> tuple[list[LegHit], list[Flags] | None]:
         excluded = None if where is None else segments.excluded(db, where)
-        return _unsealed_hits(db, query, limit=limit, where=where), excluded
+        return _unsealed_hits(db, query, limit=limit, where=where, work=work), excluded
 
     opened, (hits, excluded) = segments.view(store, read)
     for number, each in enumerate(opened):
@@ -77,7 +79,7 @@ def search(
         refuse_cut(each.segment)
         flags = each.dead if excluded is None else excluded[number]
         ef = widened(ef_search, each.segment.row_count)
-        hits += each.segment.search(query, limit=limit, ef_search=ef, excluded=flags)
+        hits += each.segment.search(query, limit=limit, ef_search=ef, excluded=flags, work=work)
     hits.sort(key=lambda hit: (-hit.score, hit.chunk_id))
     return hits[:limit]
 
@@ -94,10 +96,14 @@ def mean_vector(store: Store, segments: SegmentSet, *, dimension: int, sampled: 
     return mean, len(vectors)
 
 
-def _unsealed_hits(db: sqlite3.Connection, query: Vectors, *, limit: int, where: Filter | None) -> list[LegHit]:
+def _unsealed_hits(
+    db: sqlite3.Connection, query: Vectors, *, limit: int, where: Filter | None, work: SearchWork | None
+) -> list[LegHit]:
     """The best of each batch of the table, compared one by one."""
     hits: list[LegHit] = []
     for ids, stored in catalogue.unsealed_vectors(db, dimension=len(query), where=where):
         scores = fixed_products(stored, query)
+        if work is not None:
+            work.distances += len(ids)
         hits += [LegHit(int(ids[i]), float(scores[i])) for i in np.lexsort((ids, -scores))[:limit]]
     return hits

@@ -34,6 +34,7 @@ from edgerag.types import (
     ParsedDocument,
     PassageWords,
     PieceCount,
+    SearchWork,
     StoredChunk,
     WordEvidence,
     WordQuery,
@@ -239,6 +240,7 @@ class Shelf:
         ef_search: int,
         where: Filter | None = None,
         out_of_time: CancelCheck | None = None,
+        work: SearchWork | None = None,
     ) -> list[LegHit]:
         """The nearest chunks by cosine of the libraries that were made with the embedder in use; equal scores by id."""
 
@@ -246,7 +248,7 @@ class Shelf:
             if not self._is_embedded_alike(library):
                 return []
             return library.search_vectors(
-                vector, limit=limit, ef_search=ef_search, where=where, out_of_time=out_of_time
+                vector, limit=limit, ef_search=ef_search, where=where, out_of_time=out_of_time, work=work
             )
 
         return merged((place.hits(hits) for place, hits in self._each(search)), limit=limit)

@@ -18,6 +18,7 @@ from edgerag.ingest.discover import Candidate
 from edgerag.ingest.member_paths import member_path
 from edgerag.ingest.parse.process import ParserProcess
 from edgerag.ingest.parse.wire import Failed, Parsed, Reply
+from edgerag.telemetry.stopwatch import Stopwatch
 
 # Documents that may wait to be taken, and their text: what is read ahead is memory held.
 _MOST_WAITING = 8
@@ -54,11 +55,17 @@ class ParseAhead:
     is known for the path of a member, or ""."""
 
     def __init__(
-        self, files: Sequence[ToRead], parser: ParserProcess, *, known_sha256: Callable[[str], str] = lambda _: ""
+        self,
+        files: Sequence[ToRead],
+        parser: ParserProcess,
+        *,
+        known_sha256: Callable[[str], str] = lambda _: "",
+        stopwatch: Stopwatch | None = None,
     ) -> None:
         self._files = files
         self._parser = parser
         self._known_sha256 = known_sha256
+        self._stopwatch = stopwatch or Stopwatch(most_spans=0)
         self._members = 0  # of the present file
         self._around_sha256 = ""
         self._changed = threading.Condition()
@@ -123,12 +130,14 @@ class ParseAhead:
         """Reads one and all that is in it; False when stopped."""
         self._current = path = member_path(file.candidate.path, member)
         started = time.monotonic()
-        reply = self._parser.read(
-            file.candidate.path,
-            member=member,
-            known_sha256=self._known_sha256(path) if member else file.known_sha256,
-            stopped=lambda: self._stopped,
-        )
+        with self._stopwatch.measure_beside("parse") as facts:
+            reply = self._parser.read(
+                file.candidate.path,
+                member=member,
+                known_sha256=self._known_sha256(path) if member else file.known_sha256,
+                stopped=lambda: self._stopped,
+            )
+            facts |= {"bytes": file.candidate.size_bytes, "result": type(reply).__name__.lower()}
         seconds = time.monotonic() - started
         if reply is None:
             return False

@@ -44,6 +44,7 @@ from edgerag.ingest.progress import Progress
 from edgerag.ingest.recognition import Recognition
 from edgerag.ingest.same import lies_in, state_before
 from edgerag.ingest.sealing import seal
+from edgerag.telemetry.stopwatch import Stopwatch
 from edgerag.types import (
     MEMBER_MARK,
     UNKNOWN_LANGUAGE,
@@ -90,6 +91,7 @@ def ingest(
     prune: bool = False,
     ocr_again: bool = False,
     cancelled: CancelCheck,
+    stopwatch: Stopwatch | None = None,
 ) -> Iterator[IngestEvent]:
     """Brings the library in line with the files under ``paths``; the last event is IngestDone.
 
@@ -97,17 +99,22 @@ def ingest(
     protected. With ``changed`` only these absolute paths under ``paths`` are looked at; ``withheld`` are never read.
     What came from a named folder, or a mounted one below it, in which there is no file any more stays, since a disk
     may not be mounted there, unless ``prune`` says that it is meant. With ``ocr_again`` what OCR can read is read
-    again, though it did not change, where another mode or other languages of it were at hand then.
+    again, though it did not change, where another mode or other languages of it were at hand then. ``stopwatch``: where
+    the times of the stages are noted.
 
     Raises UsageError for a path that does not exist, and what the library and the embedder raise
     (StorageFull, LibraryBusy, ModelError, ...).
     """
-    discovery = discover(
-        paths, own=library.folder, selection=Selection.of(settings), changed=changed, withheld=withheld
-    )
+    stopwatch = stopwatch or Stopwatch(most_spans=0)
+    with stopwatch.measure("discover") as facts:
+        discovery = discover(
+            paths, own=library.folder, selection=Selection.of(settings), changed=changed, withheld=withheld
+        )
+        facts["files"] = len(discovery.files)
     # One who asks for single paths saw them go, unless it was with the whole disk.
     keeps: _Keeps = "nothing" if prune else "emptied" if changed is None else "unmounted"
     run = _Run(library, embedder, settings, chunks, tuple(tags), tuple(passwords), keeps, ocr_again, cancelled)
+    run.stopwatch = stopwatch
     return run.events(discovery)
 
 
@@ -134,6 +141,7 @@ class _Run:
         self._recognition = Recognition(settings, again=ocr_again)
         self._cancelled = cancelled
         self._pace = Pace(settings, cancelled=cancelled)
+        self.stopwatch = Stopwatch(most_spans=0)
         self._reports: dict[str, FileReport] = {}
         self._sizes: dict[str, int] = {}  # of the files that were found
         self._known: Known
@@ -147,6 +155,7 @@ class _Run:
         self._notes: dict[str, None] = {}  # each once, in order
 
     def events(self, discovery: Discovery) -> Iterator[IngestEvent]:
+        began_s = self.stopwatch.elapsed()
         self._progress.files_total = len(discovery.files) + len(discovery.unread)
         yield FilesDiscovered(self._progress.files_total)
         self._sizes = {candidate.path: candidate.size_bytes for candidate in discovery.files}
@@ -164,6 +173,7 @@ class _Run:
                 break
             yield from self._without_reading(candidate, to_read)
         self._tag_unchanged()
+        self.stopwatch.add("compare", began_s, self.stopwatch.elapsed(), {"to_read": len(to_read)})
         self._progress.bytes_to_read = sum(file.candidate.size_bytes for file in to_read)
         self._progress.chunks_pending = self._library.pending_count()
         interrupted = self._cancelled()
@@ -201,13 +211,14 @@ class _Run:
     def _seal(self, *, merge: bool) -> Generator[IngestEvent, None, bool]:
         """Seals what is embedded; True when it was cancelled, which loses nothing."""
         yield self._progress.event("sealing the index")
-        report = yield from seal(
-            self._library,
-            merge=merge,
-            cancelled=self._cancelled,
-            event=self._progress.event,
-            give_way=self._library.give_way,
-        )
+        with self.stopwatch.measure("seal"):
+            report = yield from seal(
+                self._library,
+                merge=merge,
+                cancelled=self._cancelled,
+                event=self._progress.event,
+                give_way=self._library.give_way,
+            )
         for reason in report.damaged:
             self._notes[f"A part of the index was left as it is, because it cannot be read: {reason}"] = None
         return report.cancelled
@@ -384,14 +395,15 @@ class _Run:
             passwords=self._passwords,
             recogniser=self._recognition.recogniser,
         )
-        ahead = ParseAhead(to_read, parser, known_sha256=self._comparable_sha256)
+        ahead = ParseAhead(to_read, parser, known_sha256=self._comparable_sha256, stopwatch=self.stopwatch)
         try:
             while True:
                 if self._cancelled():
                     return True
                 # Documents first: they can be found by keyword at once, and what is left becomes known.
-                self._library.give_way()
-                result = ahead.take(timeout_s=0.0 if self._progress.chunks_pending else _WAIT_S)
+                with self.stopwatch.measure("wait"):
+                    self._library.give_way()
+                    result = ahead.take(timeout_s=0.0 if self._progress.chunks_pending else _WAIT_S)
                 if isinstance(result, WasRead):
                     yield from self._store(result)
                 elif self._progress.chunks_pending:
@@ -544,27 +556,32 @@ class _Run:
     def _put(self, result: WasRead, document: ParsedDocument, state: FileState, *, started: float) -> tuple[int, int]:
         """Chunks and commits a document, which was begun with at ``started``; its number of chunks, and of those
         without a vector."""
-        embedder = self._embedder()
-        pieces = chunk(
-            document,
-            count_tokens=self._letting_past(embedder.count_tokens),
-            settings=self._chunk_settings,
-            max_tokens=embedder.max_tokens,
-        )
-        document_id = self._library.put_document(
-            document,
-            pieces,
-            path=result.path,
-            root=result.candidate.root,
-            content_sha256=state.sha256,
-            size_bytes=state.size_bytes,
-            mtime_ns=state.mtime_ns,
-            tags=self._tags,
-            content_bytes=state.content_bytes,
-            seconds=round(time.monotonic() - started, 3),
-            around_sha256=result.around_sha256,
-            ocr=self._recognition.manner(document.media_type),
-        )
+        with self.stopwatch.measure("load"):
+            embedder = self._embedder()
+        with self.stopwatch.measure("chunk") as facts:
+            pieces = chunk(
+                document,
+                count_tokens=self._letting_past(embedder.count_tokens),
+                settings=self._chunk_settings,
+                max_tokens=embedder.max_tokens,
+            )
+            facts |= {"characters": len(document.text), "chunks": len(pieces)}
+        with self.stopwatch.measure("commit") as facts:
+            document_id = self._library.put_document(
+                document,
+                pieces,
+                path=result.path,
+                root=result.candidate.root,
+                content_sha256=state.sha256,
+                size_bytes=state.size_bytes,
+                mtime_ns=state.mtime_ns,
+                tags=self._tags,
+                content_bytes=state.content_bytes,
+                seconds=round(time.monotonic() - started, 3),
+                around_sha256=result.around_sha256,
+                ocr=self._recognition.manner(document.media_type),
+            )
+            facts |= {"what": "document", "chunks": len(pieces)}
         # At once: the text may stand in a file that is replaced or removed before this one is embedded.
         pending = self._library.pending_of(document_id)
         vectors = self._known_vectors(pending)
@@ -625,10 +642,14 @@ class _Run:
             vectors = self._known_vectors([item.id for item in stored])
             texts = {item.chunk.embedding_text: item.id for item in stored if item.id not in vectors}
             if texts:
-                embedded = self._embedder().embed_passages(list(texts))
+                with self.stopwatch.measure("embed") as facts:
+                    embedded = self._embedder().embed_passages(list(texts))
+                    facts |= {"passages": len(texts), "characters": sum(map(len, texts))}
                 by_text = dict(zip(texts, embedded, strict=True))
                 vectors |= {item.id: by_text[item.chunk.embedding_text] for item in stored if item.id not in vectors}
-            self._library.put_vectors([item.id for item in stored], np.stack([vectors[item.id] for item in stored]))
+            with self.stopwatch.measure("commit") as facts:
+                facts |= {"what": "vectors", "chunks": len(stored)}
+                self._library.put_vectors([item.id for item in stored], np.stack([vectors[item.id] for item in stored]))
             self._progress.batch_embedded(
                 len(stored), pending=self._library.pending_count(), seconds=time.monotonic() - started
             )

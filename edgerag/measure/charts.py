@@ -105,12 +105,17 @@ def chart_svg(chart: Chart) -> str:
 
 def chart_png(chart: Chart) -> bytes:
     """The same picture in pixels; its text needs a font on this machine. Raises EdgeragError."""
+    return svg_png(chart_svg(chart), name=chart.name)
+
+
+def svg_png(svg: str, *, name: str) -> bytes:
+    """A picture that was made here, in pixels. Raises EdgeragError."""
     import resvg_py
 
     try:
-        return bytes(resvg_py.svg_to_bytes(svg_string=chart_svg(chart), width=_PNG_WIDTH))
+        return bytes(resvg_py.svg_to_bytes(svg_string=svg, width=_PNG_WIDTH))
     except ValueError as error:
-        raise EdgeragError(f"The chart {chart.name} cannot be painted: {error}.") from error
+        raise EdgeragError(f"The chart {name} cannot be painted: {error}.") from error
 
 
 def write_charts(charts: Sequence[Chart], folder: Path, *, png: bool) -> list[Path]:

@@ -32,6 +32,7 @@ _AFTER_RESTART = frozenset(
         "offline.local_sockets",
         "generation.kv_memory",
         "generation.kv_disk",
+        "metrics.port",
     }
 )
 # What a chat model is opened with.

@@ -152,4 +152,21 @@ MEANINGS: Mapping[str, str] = {
         "colours of the terminal UI: `dark`, `light`, `high-contrast`, or `no-colour`, which `NO_COLOR` and "
         "`--no-color` ask for"
     ),
+    "trace.keep": (
+        "of how many answers, and of how many ingests, the last traces are kept in the home (docs/tracing.md): "
+        "times and counts, no words; 0 keeps none"
+    ),
+    "trace.content": (
+        "whether the words of question, answer and prompt, and the paths of files, are kept with traces, as of "
+        "`--trace-content`"
+    ),
+    "trace.otlp": (
+        "where traces are sent, too: a collector on this machine, as `http://127.0.0.1:4318`, `http://[::1]:4318` or "
+        "`unix:/PATH`; another machine and any name are refused, empty sends nothing"
+    ),
+    "metrics.file": (
+        "a file that is written after each answer and each ingest, in the text format of Prometheus; what it counts is "
+        "what this process did"
+    ),
+    "metrics.port": "port of 127.0.0.1 at which the same can be read while the program runs; 0: none",
 }

@@ -73,7 +73,8 @@ def to_json(answer: Answer, *, passage_hashes: Sequence[str] = (), before: Seque
         messages=messages[common:],
         plan=None,
         selection=None,
-        trace=None if answer.trace is None else replace(answer.trace, hits=(), messages=()),
+        trace=None if answer.trace is None else _counts_alone(answer.trace),
+        prefill=None if answer.prefill is None else replace(answer.prefill, batches=(), restores=(), saves=()),
         nearest=tuple(_shortened(hit) for hit in answer.nearest),
     )
     # ASCII: paths need not be valid text, and JSON has an escape for what they are instead.
@@ -138,6 +139,12 @@ def _without_text(source: Source) -> Source:
     return replace(source, hit=_with_text(source.hit, ""))
 
 
+def _counts_alone(trace: Trace) -> Trace:
+    """Without what belongs to the library, and what `edgerag trace` keeps."""
+    spans = tuple(replace(span, facts=()) for span in trace.spans)
+    return replace(trace, spans=spans, hits=(), messages=(), tokens=())
+
+
 def _shortened(hit: Hit) -> Hit:
     return _with_text(hit, hit.chunk.chunk.text[:_NEAREST_CHARACTERS])
 
@@ -161,14 +168,24 @@ def _hit(value: Mapping[str, Any]) -> Hit:
 
 def _prefill(value: Mapping[str, Any]) -> Prefill:
     spans = _pairs(value.get("approximate_spans", ()))
-    return Prefill(**{**value, "notes": tuple(value["notes"]), "approximate_spans": spans})
+    return Prefill(
+        **{
+            **value,
+            "notes": tuple(value["notes"]),
+            "approximate_spans": spans,
+            "batches": (),
+            "restores": (),
+            "saves": (),
+        }
+    )
 
 
 def _trace(value: Mapping[str, Any]) -> Trace:
     budget, second_look = value["budget"], value["second_look"]
     return Trace(
-        spans=tuple(StageSpan(**each) for each in value["spans"]),
+        spans=tuple(StageSpan(**{**each, "facts": ()}) for each in value["spans"]),
         token_ns=tuple(map(int, value["token_ns"])),
+        began_ns=int(value.get("began_ns", 0)),
         vector_leg=value["vector_leg"],
         second_look=None if second_look is None else SecondLookReport(**second_look),
         budget=None

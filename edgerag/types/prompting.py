@@ -84,6 +84,35 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True)
+class PrefillBatch:
+    """Tokens of a prompt that were computed together."""
+
+    tokens: int
+    start_s: float  # since the prefill began
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class StateRestore:
+    """A saved state of a passage that was looked for; without ``tokens`` it was not there, or not worth restoring."""
+
+    start_s: float  # since the prefill began
+    seconds: float
+    tokens: int = 0
+    size_bytes: int = 0
+    tier: str = ""  # where it was: "ram" or "disk"
+
+
+@dataclass(frozen=True, slots=True)
+class StateSave:
+    """A state of a passage that was copied to be kept; writing it is the work of another thread."""
+
+    start_s: float  # since the prefill began
+    seconds: float
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Prefill:
     """How the prompt came into the model: what was there, what was restored, what had to be computed."""
 
@@ -94,6 +123,18 @@ class Prefill:
     seconds: float
     notes: tuple[str, ...] = ()  # what went another way, in sentences
     approximate_spans: tuple[tuple[int, int], ...] = ()  # the approximate tokens, by their places in the prompt
+    batches: tuple[PrefillBatch, ...] = ()
+    restores: tuple[StateRestore, ...] = ()
+    saves: tuple[StateSave, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TokenTiming:
+    """Where the time of one token went, in nanoseconds. Of drafted tokens the first has the decoding of all."""
+
+    sampling_ns: int
+    decode_ns: int
+    detokenise_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +145,4 @@ class Generated:
     token_count: int  # tokens decoded so far
     stop: Literal["end", "length", "cancelled"] | None  # set on the last one
     prefill: Prefill | None = None  # set on the first one
+    timing: TokenTiming | None = None  # of the token that was decoded last, where it was measured

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from edgerag.types.choices import ModelKind
 from edgerag.types.documents import StoredChunk
 from edgerag.types.prompting import EncodedChat, Generated, Message, PassageSpan, Sampling
-from edgerag.types.searching import Filter, KeywordScan, LegHit, WordEvidence, WordQuery
+from edgerag.types.searching import Filter, KeywordScan, LegHit, SearchWork, WordEvidence, WordQuery
 
 if TYPE_CHECKING:
     from edgerag.types.arrays import Vectors
@@ -56,6 +56,7 @@ class Library(Protocol):
         ef_search: int,
         where: Filter | None = None,
         out_of_time: CancelCheck | None = None,
+        work: SearchWork | None = None,
     ) -> list[LegHit]: ...
 
     def chunks(self, chunk_ids: Sequence[int]) -> list[StoredChunk]: ...

@@ -33,6 +33,15 @@ class LegHit:
     score: float  # keyword: BM25, higher is better; vector: cosine
 
 
+@dataclass(slots=True)
+class SearchWork:
+    """What a search by vectors took, added up as it goes over the segments."""
+
+    segments: int = 0
+    blocks: int = 0  # of the mapped files, that were read from
+    distances: int = 0  # rows compared with the query, by codes or by full vectors
+
+
 @dataclass(frozen=True, slots=True)
 class AskedTerm:
     """A term of a question as the keyword index compares it: any of ``forms``, each a row of words."""

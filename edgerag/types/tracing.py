@@ -8,6 +8,9 @@ from typing import Literal
 from edgerag.types.prompting import Message
 from edgerag.types.searching import Hit, LeftOutWhy
 
+# What is counted while a stage runs.
+Fact = bool | int | float | str
+
 # What became of the vector leg: it was searched, has no weight for this question, was not needed as the words were
 # sure, was not ready by its deadline, or could not be searched.
 VectorLeg = Literal["searched", "no_weight", "words_sure", "late", "failed"]
@@ -24,6 +27,18 @@ class StageSpan:
     stage: str
     start_s: float  # since the question was asked
     seconds: float
+    facts: tuple[tuple[str, Fact], ...] = ()  # what was counted meanwhile, by name; never text of anybody
+
+
+@dataclass(frozen=True, slots=True)
+class TokenTime:
+    """Where the time of one token of an answer went, in nanoseconds: ``present_ns`` is what whoever shows it took. Of
+    drafted tokens the first has the decoding of all."""
+
+    sampling_ns: int
+    decode_ns: int
+    detokenise_ns: int
+    present_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +106,5 @@ class Trace:
     second_look: SecondLookReport | None = None
     budget: PromptBudget | None = None  # None without a prompt
     messages: tuple[Message, ...] = ()  # the prompt as it was
+    began_ns: int = 0  # when the question was asked, in nanoseconds since 1970
+    tokens: tuple[TokenTime, ...] = ()  # as many as ``token_ns`` where the model measures, else none

@@ -77,11 +77,13 @@ def build_parser() -> argparse.ArgumentParser:
         "--json", action="store_true", help="print the report as one JSON document; with --watch one line for each"
     )
     ingest.add_argument("--quiet", action="store_true", help="no progress bar")
+    _add_trace_content(ingest)
 
     ask = _command(commands, "ask", "answer a question, with numbered sources")
     ask.add_argument("question", metavar="QUESTION", help="the question; '-' reads it from standard input")
     _add_filters(ask)
     ask.add_argument("--json", action="store_true", help="print answer, sources and timings as one JSON document")
+    _add_trace_content(ask)
     ask.add_argument("--why", action="store_true", help="print how the answer came about, and where the time went")
     _add_chat(ask)
     ask.add_argument("--seed", type=int, help="seed of the sampling (with a temperature above 0)")
@@ -251,6 +253,21 @@ def build_parser() -> argparse.ArgumentParser:
     plot.add_argument("--out", default="", metavar="FOLDER", help="write each chart there as SVG")
     plot.add_argument("--png", action="store_true", help="with --out: as PNG, too")
 
+    trace = _command(commands, "trace", "where the time of an answer or an ingest went: text, Perfetto, flame graph")
+    trace.add_argument("trace", metavar="last|ID", nargs="?", default="last", help="the beginning of an id will do")
+    trace.add_argument("--slowest", action="store_true", help="the slowest that is kept, in place of the last")
+    trace.add_argument("--list", action="store_true", help="list those that are kept, the last first")
+    trace.add_argument("--ingest", action="store_true", help="of ingests, in place of answers")
+    trace.add_argument("-n", "--limit", type=_positive, default=40, metavar="N", help="of --list and --heatmap (40)")
+    trace.add_argument("--perfetto", default="", metavar="FILE", help="write it as Chrome trace events (JSON)")
+    trace.add_argument("--speedscope", default="", metavar="FILE", help="write it for speedscope (JSON)")
+    trace.add_argument("--html", default="", metavar="FILE", help="write a flame graph for any browser, offline")
+    trace.add_argument("--otlp-json", default="", metavar="FILE", help="write it as OTLP, as collectors read it")
+    trace.add_argument(
+        "--heatmap", default="", metavar="FILE", help="write steps by the last answers as a picture: .svg or .png"
+    )
+    trace.add_argument("--json", action="store_true", help="print it as one JSON document")
+
     models = _command(commands, "models", "list, provide and check models")
     actions = models.add_subparsers(dest="action", metavar="ACTION", required=True)
     listing = _command(actions, "list", "the models known here")
@@ -402,6 +419,14 @@ def _whole(text: str) -> int:
         return int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a whole number") from None
+
+
+def _add_trace_content(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--trace-content",
+        action="store_true",
+        help="keep words and paths with the trace, too (trace.content); without it there are times and counts",
+    )
 
 
 def _positive(text: str) -> int:

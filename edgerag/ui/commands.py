@@ -44,6 +44,11 @@ def run(arguments: argparse.Namespace) -> int:
         from edgerag.ui.offline_command import run_proof
 
         return run_proof(settings_sources(arguments), arguments)
+    if arguments.command == "trace":
+        from edgerag.ui.trace_command import run_trace
+
+        settings_sources(arguments).load()  # what is wrong with the settings is said here, too
+        return run_trace(locate(os.environ), arguments)
     with open_session(arguments) as session:
         match arguments.command:
             case None:
@@ -104,6 +109,8 @@ def settings_sources(arguments: argparse.Namespace) -> SettingsSources:
         from edgerag.ui.ingest_command import ingest_flags
 
         flags["ingest"] = ingest_flags(arguments)
+    if getattr(arguments, "trace_content", False):
+        flags["trace"] = {"content": True}
     if getattr(arguments, "no_llm", False):
         flags.setdefault("generation", {})["mode"] = "instant"
     if arguments.no_color:
@@ -158,6 +165,8 @@ def _ask(session: Session, arguments: argparse.Namespace) -> int:
         report.say(f"note: {note}")
     report.unsupported_sentences(answer)
     report.say(report.timings_line(answer))
+    for trouble in session.trace_troubles():
+        report.say(f"note: {trouble}")
     if answer.stop_reason == "no_model":
         return ModelError.exit_code
     if answer.stop_reason == "cancelled":

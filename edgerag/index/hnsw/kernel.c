@@ -48,7 +48,7 @@
 #endif
 
 #define EXPORT __attribute__((visibility("default")))
-#define ABI_VERSION 3
+#define ABI_VERSION 4
 
 /* Error codes; the row that is at fault stands in the scratch. */
 enum {
@@ -158,6 +158,7 @@ typedef struct {
   uint64_t order_capacity;
   uint8_t *buffer;
   uint64_t buffer_bytes;
+  uint64_t compared; /* rows compared with the query, by codes or by full vectors, since the search began */
 } er_scratch;
 
 /* ------------------------------------------------------------------ distances, one set per instruction set */
@@ -704,6 +705,9 @@ EXPORT void er_scratch_free(er_scratch *s) {
   free(s);
 }
 
+/* How many rows the last search compared with its query. */
+EXPORT uint64_t er_compared(const er_scratch *s) { return s->compared; }
+
 /* What went wrong: the row, its level, errno. */
 EXPORT void er_fault(const er_scratch *s, uint64_t *row, int32_t *level, int32_t *error_number) {
   *row = s->bad_row, *level = s->bad_level, *error_number = s->error_number;
@@ -829,8 +833,9 @@ static void estimate_many(const er_segment *g, const er_scratch *s, const uint8_
   }
 }
 
-static float estimate(const er_segment *g, const er_scratch *s, const uint8_t *row) {
+static float estimate(const er_segment *g, er_scratch *s, const uint8_t *row) {
   float similarity;
+  s->compared++;
   estimate_many(g, s, &row, 1, &similarity);
   return similarity;
 }
@@ -958,7 +963,7 @@ EXPORT int32_t er_begin(const er_segment *g, er_scratch *s, const float *query, 
   s->phase = STARTING, s->followed = 0, s->level = g->level_count, s->next_link = 0;
   s->has_record = s->has_linked = 0, s->pending = 0;
   s->position = g->entry_position, s->row = g->entry_row;
-  s->room = -1, s->exact = 0;
+  s->room = -1, s->exact = 0, s->compared = 0;
   return ER_OK;
 }
 
@@ -1038,6 +1043,7 @@ static int compare(const er_segment *g, er_scratch *s, const uint32_t *rows, uin
     int result = similarities_of(g, s, rows, count, similarities);
     if (result) return result;
   } else {
+    s->compared += count;
     for (uint32_t i = 0; i < count; i++) addresses[i] = row_used(codes, rows[i]);
     estimate_many(g, s, addresses, count, similarities);
   }
@@ -1264,6 +1270,7 @@ static int grow_order(er_scratch *s, uint64_t count) {
 static int similarities_of(const er_segment *g, er_scratch *s, const uint32_t *rows, uint32_t count,
                            float *similarities) {
   if (!grow_order(s, BATCH)) return ER_NO_MEMORY;
+  s->compared += count;
   for (uint32_t i = 0; i < count; i++) s->order[i] = (uint64_t)rows[i] << 32 | i;
   return read_rows(g, s, count, take_similarity, similarities);
 }
@@ -1271,6 +1278,7 @@ static int similarities_of(const er_segment *g, er_scratch *s, const uint32_t *r
 static int score_order(const er_segment *g, er_scratch *s, uint64_t count, uint64_t limit, int64_t *labels,
                        float *similarities, uint64_t *found) {
   scored *scores = (scored *)(s->order + s->order_capacity);
+  s->compared += count;
   int result = read_rows(g, s, count, take_score, scores);
   if (result) return result;
   sort_scores(scores, count);
@@ -1303,6 +1311,7 @@ EXPORT int32_t er_finish(const er_segment *g, er_scratch *s, uint64_t limit, uin
   count = order_pool(s, &next, UINT64_MAX, similarities[limit - 1] - margin);
   if (!count) return ER_OK;
   scored *scores = (scored *)(s->order + s->order_capacity);
+  s->compared += count;
   result = read_rows(g, s, count, take_score, scores);
   if (result) return result;
   for (uint64_t i = 0; i < limit; i++) {
@@ -1334,6 +1343,7 @@ EXPORT int32_t er_search(const er_segment *g, er_scratch *s, const float *querie
 EXPORT int32_t er_score_rows(const er_segment *g, er_scratch *s, const float *query, const uint32_t *rows,
                              uint64_t count, uint64_t limit, int64_t *labels, float *similarities, uint64_t *found) {
   if (!ready_scratch(g, s) || !grow_order(s, count)) return ER_NO_MEMORY;
+  s->compared = 0;
   prepare_vector(g, s, query);
   for (uint64_t i = 0; i < count; i++) s->order[i] = (uint64_t)rows[i] << 32 | i;
   return score_order(g, s, count, limit, labels, similarities, found);
@@ -1356,6 +1366,7 @@ EXPORT int32_t er_scan(const er_segment *g, er_scratch *s, const float *query, u
                        int64_t *labels, float *similarities, uint64_t *found) {
   uint64_t count = g->row_count;
   if (!ready_scratch(g, s) || !grow_order(s, count)) return ER_NO_MEMORY;
+  s->compared = 0;
   prepare_vector(g, s, query);
   scored *scores = (scored *)(s->order + s->order_capacity);
   uint64_t kept = 0;
@@ -1363,6 +1374,7 @@ EXPORT int32_t er_scan(const er_segment *g, er_scratch *s, const float *query, u
     if (excluded && excluded[row]) continue;
     take_score(g, s, kept++, row_used(&g->vectors, row), scores);
   }
+  s->compared = kept;
   sort_scores(scores, kept);
   *found = kept < limit ? kept : limit;
   for (uint64_t i = 0; i < *found; i++) labels[i] = scores[i].label, similarities[i] = scores[i].similarity;

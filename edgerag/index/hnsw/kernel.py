@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 LIBRARY_FILE = Path(__file__).with_name("_kernel" + (".dylib" if sys.platform == "darwin" else ".so"))
 _ELF_HEADER = struct.Struct("<40xQ10xHH2x")  # where the table of sections starts, bytes and number of its rows
-_ABI_VERSION = 3
+_ABI_VERSION = 4
 _BAD_LINK, _BAD_ROW, _READ_FAILED = -2, -3, -4  # what else is below zero: no memory
 _WALKS: dict[Walk, int] = {"bits": 1, "nibbles": 4}
 
@@ -157,6 +157,7 @@ def _declare(library: ctypes.CDLL) -> None:
         "er_set_room": (None, (scratch, c_int64)),
         "er_set_exact": (None, (scratch,)),
         "er_least": (c_float, (scratch,)),
+        "er_compared": (c_uint64, (scratch,)),
         "er_step": (c_int32, (segment, scratch)),
         "er_finish": (c_int32, (segment, scratch, c_uint64, c_uint64, c_float, *found)),
         "er_search": (
@@ -246,7 +247,8 @@ class KernelSearcher:
                 len(labels), labels.ctypes.data, similarities.ctypes.data, byref(found),
             )  # fmt: skip
             self._check(scratch, result)
-        return Found(labels[: found.value], similarities[: found.value])
+            compared = self._compared(scratch)
+        return Found(labels[: found.value], similarities[: found.value], compared=compared)
 
     def scan(self, query: Vectors, *, limit: int, excluded: NDArray[np.bool_] | None) -> Found:
         labels, similarities, found = _empty(min(limit, self._view.header.row_count))
@@ -256,7 +258,8 @@ class KernelSearcher:
                 labels.ctypes.data, similarities.ctypes.data, byref(found),
             )  # fmt: skip
             self._check(scratch, result)
-        return Found(labels[: found.value], similarities[: found.value])
+            compared = self._compared(scratch)
+        return Found(labels[: found.value], similarities[: found.value], compared=compared)
 
     def read_rows(self, rows: Rows) -> NDArray[np.uint8]:
         chosen = rows.astype(np.uint32)
@@ -293,7 +296,10 @@ class KernelSearcher:
         )  # fmt: skip
         self._check(scratch, result)
         least = self._library.er_least(scratch.pointer)
-        return Found(labels[: found.value], similarities[: found.value], least)
+        return Found(labels[: found.value], similarities[: found.value], least, self._compared(scratch))
+
+    def _compared(self, scratch: _Scratch) -> int:
+        return int(self._library.er_compared(scratch.pointer))
 
     @contextmanager
     def _scratch(self) -> Iterator[_Scratch]:

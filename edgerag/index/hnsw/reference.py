@@ -44,6 +44,7 @@ class ReferenceSearcher:
         estimates = _Estimates(self, query, walk, budget)
         pool = _Pool(effort.ef, excluded)
         row = self._descend(estimates, budget)
+        compared = estimates.compared + int(effort.exact)
         compare = (lambda rows: self._exact(query, rows)) if effort.exact else estimates.of
         visited = np.zeros(self._header.row_count, dtype=np.bool_)
         visited[row] = True
@@ -55,17 +56,18 @@ class ReferenceSearcher:
                 fresh.append(links[~visited[links]])
                 visited[links] = True
             links = np.concatenate(fresh)
+            compared += len(links)
             for similarity, link in zip(compare(links).tolist(), links.tolist(), strict=True):
                 pool.offer(similarity, link)
         found = self._rescored(query, *pool.live(), effort)
-        return Found(found.labels, found.similarities, pool.least)
+        return Found(found.labels, found.similarities, pool.least, compared + found.compared)
 
     def near_rows(self, query: Vectors, effort: Effort, *, walk: Walk, rows: Rows, room: Room | None) -> Found:
         similarities = _Estimates(self, query, walk, _Budget(self._view, room)).of(rows)
         best = np.lexsort((rows, -similarities))[: effort.ef]
         found = self._rescored(query, rows[best], similarities[best], effort)
         least = float(similarities[best[-1]]) if len(best) == effort.ef else -np.inf
-        return Found(found.labels, found.similarities, least)
+        return Found(found.labels, found.similarities, least, len(rows) + found.compared)
 
     def score_rows(self, query: Vectors, *, limit: int, rows: Rows) -> Found:
         return self._best(query, self.read_rows(rows), limit)
@@ -115,7 +117,7 @@ class ReferenceSearcher:
         vectors, labels = split_rows(raw, self._vectors.encoding)
         similarities = fixed_products(vectors, query)
         order = np.lexsort((labels, -similarities))[:limit]
-        return Found(labels[order], similarities[order])
+        return Found(labels[order], similarities[order], compared=len(raw))
 
     def _descend(self, estimates: _Estimates, budget: _Budget) -> int:
         """The best row of the upper levels, greedily, from the entry point."""
@@ -259,6 +261,7 @@ class _Estimates:
 
     def __init__(self, searcher: ReferenceSearcher, query: Vectors, walk: Walk, budget: _Budget) -> None:
         self._rows = searcher.mapped(SectionKind.NIBBLES if walk == "nibbles" else SectionKind.BITS)
+        self.compared = 0
         self._budget = budget
         self._nibbles = walk == "nibbles"
         rotated = codes.rotated(query.reshape(1, -1))[0]
@@ -270,6 +273,7 @@ class _Estimates:
 
     def of(self, rows: Rows) -> Similarities:
         """(n,) float32."""
+        self.compared += len(rows)
         out = np.empty(len(rows), dtype=np.float32)
         if not len(rows):
             return out

@@ -12,6 +12,7 @@ import mmap
 import os
 import zlib
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -27,7 +28,7 @@ from edgerag.index.hnsw.residency import BlockMap, Residency
 from edgerag.index.hnsw.verify import graph_faults
 from edgerag.index.hnsw.version1 import SCAN_ROWS, OldRows
 from edgerag.index.hnsw.view import HOT_SECTIONS, WALK_TITLES, Effort, Found, Room, SegmentView, Similarities, Walk
-from edgerag.types import BlockHeat, EmbedderIdentity, LegHit
+from edgerag.types import BlockHeat, EmbedderIdentity, LegHit, SearchWork
 
 if TYPE_CHECKING:
     from edgerag.types import Vectors
@@ -111,8 +112,17 @@ class Segment:
     def _walk(self) -> Walk:
         return "nibbles" if self._residency.walk() == "nibbles" else "bits"
 
-    def search(self, query: Vectors, *, limit: int, ef_search: int, excluded: NDArray[np.bool_] | None) -> list[LegHit]:
-        """At most ``limit`` rows that are not ``excluded`` as (chunk id, cosine), best first, equal ones by id.
+    def search(
+        self,
+        query: Vectors,
+        *,
+        limit: int,
+        ef_search: int,
+        excluded: NDArray[np.bool_] | None,
+        work: SearchWork | None = None,
+    ) -> list[LegHit]:
+        """At most ``limit`` rows that are not ``excluded`` as (chunk id, cosine), best first, equal ones by id. What it
+        took is added to ``work``.
 
         Exact where few rows are left or there is no graph. ``query`` is (dim,), finite. Raises LibraryDamaged
         naming file and block, ValueError for arrays of another shape.
@@ -122,7 +132,12 @@ class Segment:
         if limit < 1 or not live:
             return []
         query = self._checked_queries(query, (self.header.dimension,))
+        before = None if work is None else self.blocks.hits.copy()
         found = self._find(query, limit=min(limit, live), ef_search=ef_search, excluded=excluded, live=live)
+        if work is not None:
+            work.segments += 1
+            work.blocks += int(np.count_nonzero(self.blocks.hits != before))
+            work.distances += found.compared
         return [
             LegHit(int(i), float(s)) for i, s in zip(found.labels.tolist(), found.similarities.tolist(), strict=True)
         ]
@@ -154,13 +169,14 @@ class Segment:
         if len(found.labels) < limit or not self._blurred(found.similarities[-1:], least, effort, walk)[0]:
             return found
         if rows is not None:
-            return self._searcher.score_rows(query, limit=limit, rows=rows)
+            again = self._searcher.score_rows(query, limit=limit, rows=rows)
+            return replace(again, compared=found.compared + again.compared)
         room = self._enter(walk)
         full = Effort(limit, max(ef_search, limit), limit, 0.0, exact=True)
-        found = self._searcher.walk(query, full, walk=walk, excluded=excluded, room=room)
+        again = self._searcher.walk(query, full, walk=walk, excluded=excluded, room=room)
         if room is not None:
             self._residency.settle()
-        return found
+        return replace(again, compared=found.compared + again.compared)
 
     def search_many(self, queries: Vectors, *, limit: int, ef_search: int) -> tuple[NDArray[np.int64], Similarities]:
         """(q, limit) chunk ids and cosines for (q, dim) queries; ids are -1 beyond what was found.
@@ -354,7 +370,7 @@ class Segment:
         labels = np.concatenate([part.labels for part in parts])
         similarities = np.concatenate([part.similarities for part in parts])
         order = np.lexsort((labels, -similarities))[:limit]
-        return Found(labels[order], similarities[order])
+        return Found(labels[order], similarities[order], compared=len(rows))
 
 
 def _chosen(row_count: int, excluded: NDArray[np.bool_] | None) -> NDArray[np.int64]:

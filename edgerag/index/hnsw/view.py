@@ -50,6 +50,7 @@ class Found:
     labels: Rows
     similarities: Similarities
     least: float = -math.inf  # the worst estimate that a walk kept, if it could not keep all
+    compared: int = 0  # rows that were compared with the query, by codes or by full vectors; a row by both counts twice
 
 
 @dataclass(frozen=True, slots=True)

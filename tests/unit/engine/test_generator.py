@@ -44,6 +44,29 @@ def test_it_answers(generator: LlamaGenerator) -> None:
     assert [step.token_count for step in steps[:-1]] == list(range(1, len(steps)))
 
 
+def test_each_token_says_what_sampling_decoding_and_its_text_took(generator: LlamaGenerator) -> None:
+    tokens = prompt(generator, "Count from one to ten.")
+    _, *steps = generator.generate(tokens, max_tokens=12, sampling=GREEDY, cancelled=never)
+    timings = [step.timing for step in steps[:-1]]
+    assert all(timing is not None and timing.sampling_ns > 0 and timing.detokenise_ns > 0 for timing in timings)
+    decoding = [timing.decode_ns for timing in timings if timing is not None]
+    assert decoding[0] == 0  # its logits are those of the prompt
+    assert sum(decoding) > 0
+    assert steps[-1].timing is None  # it ends the answer, and is no token
+
+
+def test_the_batches_of_a_prompt_are_all_that_was_computed(generator: LlamaGenerator) -> None:
+    generator.forget()
+    tokens = prompt(generator, PROSE[:2000])
+    first, *_ = generator.generate(tokens, max_tokens=1, sampling=GREEDY, cancelled=never)
+    assert first.prefill is not None
+    batches = first.prefill.batches
+    assert sum(batch.tokens for batch in batches) == first.prefill.computed_tokens == len(tokens)
+    ends = [batch.start_s + batch.seconds for batch in batches]
+    assert all(after.start_s >= end for end, after in zip(ends, batches[1:], strict=False))
+    assert ends[-1] <= first.prefill.seconds
+
+
 def test_how_long_a_prompt_will_take_follows_from_what_is_computed_already(generator: LlamaGenerator) -> None:
     short = generator.encode_chat([Message("user", ("What is the capital of France?",))])
     long = generator.encode_chat([Message("user", ("Say why. " * 100,))])
@@ -271,6 +294,13 @@ def test_a_passage_that_was_computed_for_another_question_is_restored_exactly(ca
         opened.saved()
         opened.forget()
         restored = judge("Is it about pumps?")
+        opened.forget()
+        chat = opened.encode_chat(asked("Is it about stars?"))
+        first, *_ = opened.generate(chat.tokens, passages=chat.passages, max_tokens=1, sampling=GREEDY, cancelled=never)
+        assert first.prefill is not None
+        (restore,) = first.prefill.restores
+        assert restore.tokens == first.prefill.restored_tokens > 0
+        assert restore.size_bytes > 0 and restore.tier == "ram"
         assert (computed.is_whole, restored.is_whole) == (True, False)
         assert restored.log_odds == computed.log_odds
     finally:

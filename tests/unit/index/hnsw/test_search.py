@@ -23,7 +23,7 @@ from edgerag.index.hnsw.kernel import load_kernel
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.hnsw.search import Segment
 from edgerag.index.hnsw.write import write_segment
-from edgerag.types import EmbedderIdentity
+from edgerag.types import EmbedderIdentity, SearchWork
 
 ROWS = 20_000
 
@@ -61,6 +61,34 @@ def test_a_walk_among_the_dead_still_returns_as_many_as_asked(clustered: Any, qu
     segment = clustered.open()
     excluded = np.random.default_rng(1).random(ROWS) < share
     assert recall(clustered, segment, queries, ef=80, excluded=excluded) >= 0.95
+    segment.close()
+
+
+@pytest.mark.parametrize("walk", ["nibbles", "bits"])
+@pytest.mark.parametrize("dead", [0.0, 0.5, 0.97])
+def test_all_searchers_say_how_much_they_compared_and_read(
+    clustered: Any, queries: Any, searcher: str, walk: Any, dead: float
+) -> None:
+    excluded = np.random.default_rng(5).random(ROWS) < dead if dead else None
+    asked: dict[str, SearchWork] = {}
+    for name in (searcher, "reference"):
+        segment = clustered.open(name, walk=walk)
+        work = asked[name] = SearchWork()
+        for query in queries[:3]:
+            segment.search(query, limit=10, ef_search=40, excluded=excluded, work=work)
+        blocks = sum(block.hits > 0 for block in segment.block_heat())
+        assert blocks <= work.blocks <= 3 * blocks
+        segment.close()
+    assert asked[searcher] == asked["reference"]
+    assert asked[searcher].segments == 3
+    assert 3 * 10 <= asked[searcher].distances < (3 * ROWS if dead < 0.97 else 2 * 3 * ROWS)
+
+
+def test_an_exact_search_compares_every_row_once(clustered: Any, queries: Any, searcher: str) -> None:
+    segment = clustered.open(searcher, flat_rows=10**9)
+    work = SearchWork()
+    segment.search(queries[0], limit=5, ef_search=1, excluded=None, work=work)
+    assert work.distances == ROWS
     segment.close()
 
 

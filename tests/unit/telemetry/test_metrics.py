@@ -1,0 +1,111 @@
+"""Figures for Prometheus: in its text format, in a file at once or not at all, at a port of this machine alone."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from traced import answer
+
+from edgerag.errors import StorageFull, TracesError
+from edgerag.telemetry.answer_spans import Asked
+from edgerag.telemetry.ingest_spans import Ingested
+from edgerag.telemetry.metrics import Metrics
+from edgerag.types import FileReport, IngestDone, Prefill, StageSpan, StateRestore, Trace
+
+NS = 10**9
+
+
+@pytest.fixture
+def metrics() -> Iterator[Metrics]:
+    made = Metrics(lambda: {"rag_index_resident_bytes": 7, "rag_process_resident_bytes": 9})
+    yield made
+    made.close()
+
+
+def asked() -> Asked:
+    stages = (StageSpan("keyword", 0.0, 0.01), StageSpan("vector", 0.015, 0.005))
+    prefill = Prefill(1, 2, 3, 40, 2.0, restores=(StateRestore(0, 0.1, tokens=4), StateRestore(0.2, 0.1)))
+    trace = Trace(stages, token_ns=(NS, NS + 20_000_000, NS + 60_000_000))
+    return Asked(0, 2.0, stages, answer(trace, prefill))
+
+
+def values(metrics: Metrics) -> dict[str, float]:
+    return {
+        sample.name + "".join(f"{{{key}={value}}}" for key, value in sample.labels.items()): sample.value
+        for family in text_string_to_metric_families(metrics.text().decode())
+        for sample in family.samples
+    }
+
+
+def test_an_answer_is_counted(metrics: Metrics) -> None:
+    metrics.count(asked())
+    metrics.count(Asked(0, 0.5, (), None, error="ModelDamaged"))
+    found = values(metrics)
+    assert found["rag_answers_total{outcome=end}"] == found["rag_answers_total{outcome=failed}"] == 1
+    assert found["rag_retrieval_latency_seconds_bucket{le=0.01}"] == 0
+    assert found["rag_retrieval_latency_seconds_bucket{le=0.025}"] == 1
+    assert found["rag_retrieval_latency_seconds_sum"] == pytest.approx(0.02)
+    assert found["rag_ttft_seconds_sum"] == pytest.approx(1.0)
+    assert found["rag_token_latency_seconds_count"] == 2
+    assert found["rag_prefill_tokens_per_second"] == 20
+    assert found["rag_prompt_tokens_total{how=computed}"] == 40
+    assert found["rag_kv_states_total{result=hit}"] == found["rag_kv_states_total{result=miss}"] == 1
+    assert found["rag_index_resident_bytes"] == 7
+    assert found["rag_refusals_total"] == 0
+
+
+def test_an_ingest_is_counted_by_what_became_of_the_files(metrics: Metrics) -> None:
+    reports = tuple(FileReport(str(n), outcome, "", 0) for n, outcome in enumerate(("ingested", "ingested", "failed")))  # type: ignore[arg-type]
+    metrics.count(Ingested(0, 1.0, (), {}, IngestDone(reports, 12, 1.0, interrupted=False)))
+    found = values(metrics)
+    assert found["rag_ingest_files_total{state=ingested}"] == 2
+    assert found["rag_ingest_files_total{state=failed}"] == 1
+    assert found["rag_ingest_chunks_total"] == 12
+
+
+def test_the_file_is_replaced_at_once(metrics: Metrics, tmp_path: Path) -> None:
+    file = tmp_path / "edgerag.prom"
+    file.write_text("old")
+    metrics.count(asked())
+    metrics.write(str(file))
+    assert "rag_ttft_seconds_bucket" in file.read_text(encoding="utf-8")
+    assert [each.name for each in tmp_path.iterdir()] == ["edgerag.prom"]
+    with pytest.raises(StorageFull, match="cannot be written"):
+        metrics.write(str(tmp_path / "none" / "x.prom"))
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def get(port: int, path: str = "/metrics", **headers: str) -> Any:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    connection.request("GET", path, headers=headers)
+    reply = connection.getresponse()
+    text = reply.read().decode()
+    connection.close()
+    return SimpleNamespace(status=reply.status, text=text)
+
+
+def test_the_port_answers_to_this_machine_alone(metrics: Metrics) -> None:
+    port = free_port()
+    metrics.serve(port)
+    metrics.serve(port)  # it is open
+    assert "rag_index_resident_bytes 7.0" in get(port).text
+    assert get(port, "/etc/passwd").status == 404
+    assert get(port, Host="evil.example:80").status == 404  # a name of somebody else that leads here
+    with pytest.raises(TracesError, match=str(port)):
+        Metrics(dict).serve(port)
+    metrics.close()
+    with pytest.raises(OSError):
+        get(port)
