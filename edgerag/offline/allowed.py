@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from edgerag.types import LoopbackEndpoint
+
 if TYPE_CHECKING:
     from edgerag.config import Settings
 
@@ -23,7 +25,10 @@ NOTHING = Allowed()  # that anybody has to ask for
 
 
 def allowed_by(settings: Settings) -> Allowed:
-    return Allowed(
-        loopback_ports=frozenset(int(port) for port in settings.offline.loopback_ports),
-        local_sockets=settings.offline.local_sockets,
-    )
+    ports = {int(port) for port in settings.offline.loopback_ports}
+    if settings.metrics.port:
+        ports.add(settings.metrics.port)
+    if settings.trace.otlp:
+        collector = LoopbackEndpoint.parse(settings.trace.otlp)
+        ports |= set() if collector.socket_path else {collector.port}
+    return Allowed(loopback_ports=frozenset(ports), local_sockets=settings.offline.local_sockets)

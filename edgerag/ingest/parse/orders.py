@@ -31,6 +31,11 @@ class _Kind:
 
 _WHOM = r"(?:previous|prior|above|earlier|preceding|former|all|any|every|your|these|those)"
 _WHAT = r"(?:instruction|prompt|rule|direction|guideline|command|message|context)"
+# Of a template: names inside the engine, a call of the system, a loop without an end in sight, a sum to see if it runs.
+_RUNS = (
+    r"(?:__\w|\b(?:config|self|request|cycler|lipsum|joiner|import|eval|exec|system|popen|passthru|shell_exec|subclasses"
+    r"|constructor|Runtime)\b|\d ?[*+] ?'?\d|\*\*)"
+)
 _KINDS = (
     _Kind(
         "control tokens of chat models",
@@ -52,7 +57,7 @@ _KINDS = (
             r"|\b(?:reveal|print|repeat|show)\b[^.\n]{0,30}\bsystem (?:prompt|message|instruction)"
             r"|\b(?:AI|assistant|language model|LLM)s?\b[^.\n]{0,30}\bmust (?:answer|reply|respond|say|write|cite|not)"
             r"|\b(?:ignorieren?|vergiss|vergessen|missachten?)\b[^.\n]{0,60}(?:anweisung|instruktion|regel)"
-            r"|\b(?:ignore[rz]?|oublie[rz]?)\b[^.\n]{0,40}\b(?:instructions|consignes|règles)"
+            r"|\b(?:ignore[rz]?|oublie[rz]?)\b[^.\n]{0,20}\b(?:les|ces|vos|tes|mes|toutes)\b[^.\n]{0,30}\b(?:instructions|consignes|règles)"
             r"|\b(?:ignora|olvida)\b[^.\n]{0,40}\b(?:instrucciones|istruzioni|reglas)"
             r"|(?:игнорируй|забудь)[^.\n]{0,40}(?:инструкци|указани|правил)"
             r"|(?:忽略|无视|忘记)[^。\n]{0,12}(?:指令|指示|说明|规则)|(?:以前|上記|これまで)の指示[^。\n]{0,8}無視",
@@ -70,7 +75,9 @@ _KINDS = (
         "|;hyperlink(;webservice(;importxml(;importdata(;importhtml(;importfeed(;importrange(;dde(;exec(;call("
         ";register(;rtd(;filterxml(;image(",
         re.compile(
-            r"(?:^|[,;|\t\"'(])[ \t]{0,9}[=+\-@][ \t]{0,9}(?:[^\n,;\"]{0,40}\||(?:HYPERLINK|WEBSERVICE|DDE|EXEC|CALL"
+            # "=cmd|'/C calc'!A0" talks to a program; "| - valve | 3 |" is a row of a table.
+            r"(?:^|[,;|\t\"'(])[ \t]{0,9}[=+\-@][ \t]{0,9}"
+            r"(?:[^\n,;\"|]{0,40}?[A-Za-z_]\w{1,20}\|[^\s|][^\n|]{0,200}![\w'$]|(?:HYPERLINK|WEBSERVICE|DDE|EXEC|CALL"
             r"|REGISTER|RTD|FILTERXML|IMAGE|IMPORT(?:XML|DATA|HTML|FEED|RANGE))\()",
             re.IGNORECASE | re.MULTILINE,
         ),
@@ -79,8 +86,11 @@ _KINDS = (
         "commands of a template",
         "{{;{%;${;<%;<?php",
         re.compile(
-            r"\{\{[^{}\n]{1,200}\}\}|\{%[^%\n]{1,200}%\}|\$\{(?:jndi|env|sys|script|url|dns|lower|upper|java):[^}\n]{0,200}\}"
-            r"|<%[=@]?[^%\n]{1,200}%>|<\?php\b"
+            # What runs something or looks into the engine; placeholders stand in many an honest manual.
+            rf"\{{\{{[^{{}}\n]{{0,200}}{_RUNS}[^{{}}\n]{{0,200}}\}}\}}|\{{%[^%\n]{{0,200}}{_RUNS}[^%\n]{{0,200}}%\}}"
+            r"|\$\{(?:jndi|env|sys|script|url|dns|lower|upper|java):[^}\n]{0,200}\}"
+            rf"|<%[^%\n]{{0,200}}{_RUNS}[^%\n]{{0,200}}%>|<\?(?:php|=)[^\n]{{0,200}}{_RUNS}",
+            re.IGNORECASE,
         ),
         in_data=False,
     ),

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from edgerag.config import OfflineSettings, Settings, load_settings
+from edgerag.config import MetricsSettings, OfflineSettings, Settings, TraceSettings, load_settings
 from edgerag.errors import UsageError
 from edgerag.offline.allowed import Allowed, allowed_by
 
@@ -48,6 +48,9 @@ def test_the_settings_say_what_is_open() -> None:
     assert allowed_by(Settings()) == Allowed()
     some = Settings(offline=OfflineSettings(loopback_ports=("4318", "9100"), local_sockets=False))
     assert allowed_by(some) == Allowed(frozenset({4318, 9100}), local_sockets=False)
+    collector = Settings(trace=TraceSettings(otlp="http://[::1]:4319/v1/traces"), metrics=MetricsSettings(port=9101))
+    assert allowed_by(collector).loopback_ports == {4319, 9101}
+    assert allowed_by(Settings(trace=TraceSettings(otlp="unix:/run/otel.sock"))) == Allowed()
 
 
 @pytest.mark.parametrize("written", ["[4318, 9100]", '["4318", "9100"]', '"4318, 9100"'])
