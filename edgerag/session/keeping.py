@@ -1,0 +1,120 @@
+"""Looking after a library as a whole: compacting, another embedder, travelling, repair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from edgerag.locations import is_there, safe_library_name
+from edgerag.session.wiring import Wiring, never
+from edgerag.supplier import Supplier
+from edgerag.types import (
+    CancelCheck,
+    Embedder,
+    EmbedderIdentity,
+    Finding,
+    MergeProgress,
+    MergeReport,
+    ReembedEvent,
+    ReembedPrice,
+)
+
+if TYPE_CHECKING:
+    from edgerag.index.library import Library
+    from edgerag.index.package import Manifest
+    from edgerag.index.repair import DatabaseRepair
+    from edgerag.index.rescue import SegmentRescue
+
+
+class Keeping(Wiring):
+    """What changes a library and not its documents."""
+
+    def compact_library(
+        self, *, progress: Callable[[MergeProgress], None], cancelled: CancelCheck = never
+    ) -> MergeReport:
+        """Joins the segments of the index into as few as the free memory allows. Readers go on meanwhile.
+
+        Raises EdgeragError.
+        """
+        with self._open_writer() as library:
+            return library.compact(progress=progress, cancelled=cancelled)
+
+    def reembed_price(self, name: str = "") -> ReembedPrice:
+        """What changing the library over takes, to the embedder of that name or the settings' one. Changes nothing.
+
+        Raises EdgeragError.
+        """
+        from edgerag.changeover import identity_of, refuse_same
+
+        with self._browsing.use() as library:
+            model = self._changeover.wanted(library.identity, name)
+            refuse_same(library, identity_of(model))
+            return self._changeover.price(library, model)
+
+    def reembed(self, name: str = "", *, cancelled: CancelCheck = never) -> Iterator[ReembedEvent]:
+        """Changes the library over to the embedder of that name, or the settings' one; the last event is ReembedDone.
+        Asking goes on meanwhile with the old one. Raises EdgeragError."""
+        from edgerag.changeover import check_room, refuse_same
+        from edgerag.ingest.reembed import reembed
+
+        with self._open_writer() as library, self._new_embedder(library, name) as (identity, embedder):
+            refuse_same(library, identity)
+            check_room(library, identity)
+            yield from reembed(library, identity, embedder=embedder, settings=self.settings.ingest, cancelled=cancelled)
+
+    @contextmanager
+    def _new_embedder(self, library: Library, name: str) -> Iterator[tuple[EmbedderIdentity, Supplier[Embedder]]]:
+        """The embedder that the library is to have, loaded when it is first asked for."""
+        from edgerag.changeover import identity_of
+
+        if not self._own_models:
+            yield self._embedder().identity, self._embedder
+            return
+        model = self._changeover.wanted(library.identity, name)
+        self._settle_engine()
+        with self._changeover.embedder(model) as embedder:
+            yield identity_of(model), embedder
+
+    def discard_reembedding(self) -> bool:
+        """Deletes what an unfinished change to another embedder has made; False when there is nothing."""
+        with self._open_writer() as library:
+            return library.discard_reembedding()
+
+    def verify_library(self) -> list[Finding]:
+        """Checks the database, every block, and their agreement. Raises LibraryMissing."""
+        with self._browsing.use() as library:
+            return library.verify()
+
+    def export_library(self, name: str, target: Path, *, progress: Callable[[int, int], None]) -> Manifest:
+        """Writes the library called ``name``, as of now, to one new file. Raises LibraryError, StorageFull."""
+        from edgerag.index.travel import leave
+
+        folder = self.locations.library_folder(name)
+        if not is_there(folder):
+            raise self._missing(name)
+        return leave(folder, target, name=folder.name, progress=progress)
+
+    def import_library(self, source: Path, name: str, *, progress: Callable[[int, int], None]) -> tuple[str, Manifest]:
+        """Makes a new library of such a file, called ``name``, or as it was called; the name that it has now.
+
+        Raises LibraryError, StorageFull, UsageError for a name that is none.
+        """
+        from edgerag.index.travel import arrive, manifest_of
+
+        name = name or safe_library_name(manifest_of(source).library)
+        return name, arrive(source, self.locations.library_folder(name), progress=progress)
+
+    def repair_library(self) -> tuple[DatabaseRepair, list[SegmentRescue]]:
+        """Mends what can be of the library. Raises LibraryError where too little of it can be read, StorageFull."""
+        from edgerag.index.repair import repair_database
+
+        if not is_there(self._library_folder):
+            raise self._missing(self.settings.library.name)
+        self._browsing.close()
+        database = repair_database(self._library_folder)
+        with self._open_writer() as library:
+            rescued = library.rescue()
+            library.seal()
+        return database, rescued
