@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from fakes import HashingEmbedder, ScriptedGenerator
 
-from edgerag.ask.pipeline import NOT_FOUND, UNCONFIRMED, ask, search
+from edgerag.ask.asked import UNCONFIRMED
+from edgerag.ask.pipeline import NOT_FOUND, ask, search
 from edgerag.config import GenerationSettings, RetrievalSettings
 from edgerag.errors import EmbedderMismatch, LibraryError, ModelDamaged, ModelMissing, UsageError
 from edgerag.index.library import Library
