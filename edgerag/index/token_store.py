@@ -172,14 +172,19 @@ class TokenStore:
                 return None
             with _transaction(db) if writes else contextlib.nullcontext():
                 return do(db)
-        except sqlite3.OperationalError:  # busy, full, read-only: tokens are made again, which takes milliseconds
+        except sqlite3.OperationalError as error:  # busy, full: tokens are made again, which takes milliseconds
+            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_READONLY:  # the disk, or a damaged first page
+                self._begin_anew(writes=writes)
             return None
         except (sqlite3.DatabaseError, TypeError, OSError):  # damaged, of another program, or not ours to touch
-            self.close()
-            if writes:
-                with contextlib.suppress(OSError):
-                    self._file.unlink(missing_ok=True)
+            self._begin_anew(writes=writes)
             return None
+
+    def _begin_anew(self, *, writes: bool) -> None:
+        self.close()
+        if writes:
+            with contextlib.suppress(OSError):
+                self._file.unlink(missing_ok=True)
 
     def _opened(self, *, make: bool) -> sqlite3.Connection | None:
         """Raises sqlite3.Error, OSError."""

@@ -43,7 +43,7 @@ def _waterfall_lines(root: Span) -> Iterator[str]:
     shown = named[:_MOST_ROWS]
     bars = waterfall(
         [StageSpan(span.name, (span.start_ns - root.start_ns) / 1e9, span.ns / 1e9) for span, _ in shown],
-        total_s=root.ns / 1e9,
+        total_s=max(root.ns, 1) / 1e9,  # one that failed at once has an axis, too
         cells=_BAR_CELLS,
     )
     beside = False

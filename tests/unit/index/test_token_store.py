@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from edgerag.index.token_store import FILE_NAME, TokenStore
@@ -91,6 +91,7 @@ def test_the_file_stays_small_and_the_newest_stay(tmp_path: Path) -> None:
 
 
 @given(damage=st.tuples(st.integers(0, 40_000), st.integers(1, 255)))
+@example(damage=(18, 2))  # the byte that says who may write
 def test_a_damaged_file_gives_the_right_tokens_or_none(
     tmp_path_factory: pytest.TempPathFactory, damage: tuple[int, int]
 ) -> None:
