@@ -50,11 +50,11 @@ def repair_database(folder: Path) -> DatabaseRepair:
 def _repair(folder: Path) -> DatabaseRepair:
     database = folder / DATABASE_NAME
     bits, is_exact = _mend_bits(folder, database)
-    if is_exact:
-        return DatabaseRepair("bits" if bits else "whole", bits, ())
+    # Checksums that match say that nothing changed since they were made, which may have been of a damaged file.
     if _is_sound(folder):
-        # What does not match lies where nothing is kept, or the checksums themselves are what is damaged.
-        (folder / at_rest.NAME).unlink(missing_ok=True)
+        if not is_exact:
+            # What does not match lies where nothing is kept, or the checksums themselves are what is damaged.
+            (folder / at_rest.NAME).unlink(missing_ok=True)
         return DatabaseRepair("bits" if bits else "whole", bits, ())
     _fold_journal(database)
     workshop = folder / _WORKSHOP
@@ -102,7 +102,7 @@ def _mend_bits(folder: Path, database: Path) -> tuple[int, bool]:
 def _is_sound(folder: Path) -> bool:
     """Whether all checks that need no checksums of the file find nothing."""
     try:
-        store = Store(folder, mode="read")
+        store = Store(folder, mode="read", as_copy=True)  # as one of the newest version, whatever its own
     except EdgeragError:
         return False
     try:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from edgerag.errors import RESTORE_LIBRARY, EdgeragError, LibraryDamaged
 from edgerag.index import catalogue, chunks, documents
+from edgerag.index.migrations import STEPS, version_of
 from edgerag.index.row_sums import PLACE, row_sum, stored_vectors, sum_document
 from edgerag.index.store import Store, translated
 
@@ -31,14 +32,20 @@ class Loss:
 
 def salvage(database: Path, workshop: Path) -> list[Loss]:
     """Makes ``library.sqlite`` in ``workshop``. Raises LibraryDamaged where the old one does not list its tables."""
-    store = Store(workshop, mode="write")
+    with translated(database):
+        version = _version_of(database)
+    store = Store(workshop, mode="write", steps=STEPS[:version])  # a library of an older version is mended as such
     try:
         with translated(database), store.writing():
-            pass  # made, and brought to the newest version
+            pass  # made
+        with translated(database):
+            _copy(store.connection, database)
+    finally:
+        store.close()
+    store = Store(workshop, mode="write")  # and brought to the newest version
+    try:
         db = store.connection
         db.execute("PRAGMA foreign_keys = OFF")
-        with translated(database):
-            _copy(db, database)
         with store.writing():
             losses = _put_in_order(db)
         for document_id in documents.all_ids(db):
@@ -51,21 +58,43 @@ def salvage(database: Path, workshop: Path) -> list[Loss]:
     return losses
 
 
+def _version_of(database: Path) -> int:
+    """Raises LibraryDamaged for none that this program knows."""
+    connection = sqlite3.connect(database)
+    try:
+        version = version_of(connection)
+    except sqlite3.DatabaseError as error:
+        raise LibraryDamaged(f"{database} cannot be opened: {error}.", remedy=RESTORE_LIBRARY) from error
+    finally:
+        connection.close()
+    if not 0 < version <= len(STEPS):
+        raise _unknown(database)
+    return version
+
+
+def _unknown(database: Path) -> LibraryDamaged:
+    return LibraryDamaged(f"{database} does not say any more what it holds.", remedy=RESTORE_LIBRARY)
+
+
 def _copy(db: sqlite3.Connection, database: Path) -> None:
+    """Into a database of the same version."""
+    db.execute("PRAGMA foreign_keys = OFF")
     try:
         db.execute("ATTACH DATABASE ? AS damaged", (str(database),))
-        version = int(db.execute("PRAGMA damaged.user_version").fetchone()[0])
         known = {row[0] for row in db.execute("SELECT name FROM damaged.sqlite_schema WHERE type = 'table'")}
     except sqlite3.DatabaseError as error:
         raise LibraryDamaged(f"{database} cannot be opened: {error}.", remedy=RESTORE_LIBRARY) from error
-    if version != int(db.execute("PRAGMA main.user_version").fetchone()[0]) or "documents" not in known:
-        raise LibraryDamaged(f"{database} does not say any more what it holds.", remedy=RESTORE_LIBRARY)
+    # A damaged number of an older version would have new checksums made of rows that do not match theirs.
+    if "documents" not in known or _columns(db, "documents", of="damaged") != _columns(db, "documents"):
+        raise _unknown(database)
     db.execute("BEGIN IMMEDIATE")
     try:
         for table in (*_BY_ID, *_WITH_NUMBERS):
-            _copy_ranges(db, table)
+            if _columns(db, table):  # else of a later version
+                _copy_ranges(db, table)
         for table in _BY_KEY:
-            _copy_keyed(db, table)
+            if _columns(db, table):
+                _copy_keyed(db, table)
         db.execute("COMMIT")
     finally:
         if db.in_transaction:
@@ -115,8 +144,8 @@ def _copy_keyed(db: sqlite3.Connection, table: str) -> None:
             limit = 1 << 16 if limit < 0 else limit // 2
 
 
-def _columns(db: sqlite3.Connection, table: str) -> str:
-    names = (row[1] for row in db.execute(f"PRAGMA main.table_info({table})"))
+def _columns(db: sqlite3.Connection, table: str, *, of: str = "main") -> str:
+    names = (row[1] for row in db.execute(f"PRAGMA {of}.table_info({table})"))
     return ", ".join('"end"' if name == "end" else name for name in names)
 
 

@@ -72,7 +72,7 @@ def _taken_once(
     folder: Path, scratch: Path, name: str, held: contextlib.ExitStack
 ) -> tuple[Manifest, dict[str, BufferedReader]]:
     streams: dict[str, BufferedReader] = {}
-    store = Store(folder, mode="read")
+    store = Store(folder, mode="read", as_copy=True)
     try:
         with store.reading() as db:
             for entry in catalogue.segments(db):
@@ -101,7 +101,7 @@ def _taken_once(
 
 
 def _listed(folder: Path) -> set[str]:
-    store = Store(folder, mode="read")
+    store = Store(folder, mode="read", as_copy=True)
     try:
         with store.reading() as db:
             return {entry.file for entry in catalogue.segments(db)}

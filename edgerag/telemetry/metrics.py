@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socketserver
+import stat
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
@@ -20,13 +21,14 @@ from typing import ClassVar
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from edgerag.errors import StorageFull, TracesError
+from edgerag.errors import StorageFull, TracesError, UsageError
 from edgerag.locations import user_path
 from edgerag.telemetry.answer_spans import Asked
 from edgerag.telemetry.ingest_spans import Ingested
 from edgerag.types import Answer
 
 _HOST = "127.0.0.1"
+_BEGIN = b"# HELP rag_"  # of every text that is made here
 # From a search in a small library to one that waits for a cold disk; from the first word of a small model to a minute.
 _SEARCH_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _ANSWER_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
@@ -127,9 +129,15 @@ class Metrics:
         return generate_latest(self._registry)
 
     def write(self, file: str) -> None:
-        """Puts it in the place of the file at once, or not at all. Raises StorageFull, UsageError."""
+        """Puts it in the place of the file at once, or not at all. Raises StorageFull, UsageError.
+
+        Only a file of metrics is replaced: a device, a folder or a file of anything else stays, and is named.
+        """
         target = user_path(file)
         try:
+            if not _may_replace(target):
+                what = f"{target} is there already, and is no file of metrics."
+                raise UsageError(what, remedy="Name another file in metrics.file, or none.")
             descriptor, name = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
             try:
                 with os.fdopen(descriptor, "wb") as stream:
@@ -158,6 +166,18 @@ class Metrics:
         if self._server is not None:
             self._server.close()
             self._server = None
+
+
+def _may_replace(target: Path) -> bool:
+    """Whether nothing is lost with what is there. Raises OSError."""
+    try:
+        if not stat.S_ISREG(target.stat().st_mode):  # asked first: to open a pipe may wait for ever
+            return False
+    except FileNotFoundError:
+        return True
+    with target.open("rb") as stream:
+        begin = stream.read(len(_BEGIN))
+    return begin in (b"", _BEGIN)
 
 
 class _Server(socketserver.ThreadingTCPServer):

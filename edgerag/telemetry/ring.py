@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, get_args
 from urllib.parse import quote
 
 from edgerag.errors import StorageFull, TracesError
@@ -45,6 +45,8 @@ CREATE INDEX traces_of_kind ON traces (kind, number, size_bytes);
 CREATE INDEX traces_by_duration ON traces (kind, duration_ns);
 """
 _HEAD = "trace_id, kind, began_ns, duration_ns, outcome, size_bytes"
+_HEAD_TYPES = [str, str, int, int, str, int]
+_MADE_ANEW = "Delete the file: the next answer makes it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class TraceRing:
             elif path.exists():
                 self._db = self._connect("?mode=ro" if os.access(path.parent, os.W_OK) else _read_only(path))
             else:
-                raise TracesError("No answer was traced yet.", remedy="Ask something; `trace.keep` must not be 0.")
+                raise _nothing_yet()
             try:
                 self._prepare(mode)
             except BaseException:
@@ -94,6 +96,8 @@ class TraceRing:
         if application not in (0, APPLICATION_ID) or (version and not application) or version > _VERSION:
             whose = "of another program" if application != APPLICATION_ID else "of a newer version"
             raise TracesError(f"{self._path} is a database {whose}.", remedy="Move it away.")
+        if mode == "read" and not version:  # made by a writer that had no room for more
+            raise _nothing_yet()
         if mode == "write":
             db.execute("PRAGMA secure_delete = ON")  # with trace.content there are words in it
             self._use_log(db)
@@ -154,7 +158,7 @@ class TraceRing:
                 f"SELECT {_HEAD} FROM traces WHERE kind = ?1 OR ?1 IS NULL ORDER BY {order} LIMIT ?2",  # noqa: S608
                 (kind, limit),
             ).fetchall()
-        return [TraceHead(*row) for row in rows]
+        return [self._head(row) for row in rows]
 
     def find(self, wanted: str) -> TraceHead:
         """The one whose id begins so. Raises TracesError for none, or several."""
@@ -166,10 +170,17 @@ class TraceRing:
                     (digits, f"{digits}g"),
                 ).fetchall()
             if len(rows) == 1:
-                return TraceHead(*rows[0])
+                return self._head(rows[0])
             if rows:
                 raise TracesError(f"Several traces begin with {wanted!r}.", remedy="Give more digits.")
         raise TracesError(f"There is no trace {wanted!r}.", remedy="`edgerag trace --list` lists them.")
+
+    def _head(self, row: tuple[Any, ...]) -> TraceHead:
+        """Raises TracesError for a row that nobody wrote: SQLite does not hold columns to their types."""
+        if [type(value) for value in row] != _HEAD_TYPES or row[1] not in get_args(TraceKind):
+            what = f"The traces in {self._path} cannot be read: a row is damaged."
+            raise TracesError(what, remedy=_MADE_ANEW)
+        return TraceHead(*row)
 
     def otlp(self, trace_id: str) -> str:
         """Raises TracesError for one that is gone, or damaged."""
@@ -223,13 +234,17 @@ class TraceRing:
                 ) from error
             if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise TracesError(f"{what} used: another program holds them.", remedy="Try again.") from error
-            raise TracesError(f"{what} read: {error}.", remedy="Delete the file: the next answer makes it.") from error
+            raise TracesError(f"{what} read: {error}.", remedy=_MADE_ANEW) from error
         except OSError as error:
             what = f"The traces in {self._path} cannot be written: {error.strerror or error}."
             raise StorageFull(what, remedy="Make the folder writable, or set trace.keep to 0.") from error
 
 
 _STAMPS = ("application_id", "user_version")
+
+
+def _nothing_yet() -> TracesError:
+    return TracesError("No answer was traced yet.", remedy="Ask something; `trace.keep` must not be 0.")
 
 
 def _read_only(path: Path) -> str:

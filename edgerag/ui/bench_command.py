@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,7 +31,11 @@ def run_bench(session: Session, arguments: argparse.Namespace) -> int:
     """Raises UsageError, ModelError. Ended from outside, it leaves no folders behind."""
     from edgerag.measure.field.against import against_text, compare, read_run
 
-    before = read_run(user_path(arguments.against)) if arguments.against else None  # a wrong name is said first
+    before = read_run(user_path(arguments.against)) if arguments.against else None  # wrong names are said first
+    if arguments.html:
+        _check_place(user_path(arguments.html))
+    if getattr(arguments, "chat", None):
+        session.catalog.find("chat", arguments.chat)
     with _ended_like_an_interrupt():
         figures = _figures(session, arguments)
     if before is not None:
@@ -111,6 +116,14 @@ def _ended_like_an_interrupt() -> Iterator[None]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+def _check_place(file: Path) -> None:
+    """Raises UsageError where no file can be written: before some minutes of measuring, not after."""
+    if file.is_dir():
+        raise UsageError(f"{file} is a folder.", remedy="Name a file in it.")
+    if not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise UsageError(f"{file} cannot be written.", remedy="Name a file in a folder that you may write to.")
 
 
 def _write(file: Path, text: str) -> None:

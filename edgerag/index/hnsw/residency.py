@@ -332,13 +332,16 @@ class Residency:
     def resident_bytes(self) -> int:
         """Pages of the mapped files that are in this process; 0 where it cannot be measured."""
         with self._lock:
-            return sum(self.file_resident_bytes(blocks) for blocks in self._maps)
+            return sum(map(self._map_resident_bytes, self._maps))
 
     def file_resident_bytes(self, blocks: BlockMap) -> int:
-        """As :meth:`resident_bytes`, of one file."""
+        """As :meth:`resident_bytes`, of one file, through all its maps."""
         with self._lock:
-            stretches = blocks.present(self._table, everything=True)
-            return int((stretches[:, 1] - stretches[:, 0]).sum())
+            return sum(self._map_resident_bytes(each) for each in self._maps if each.file == blocks.file)
+
+    def _map_resident_bytes(self, blocks: BlockMap) -> int:
+        stretches = blocks.present(self._table, everything=True)
+        return int((stretches[:, 1] - stretches[:, 0]).sum())
 
     def block_resident_bytes(self, blocks: BlockMap) -> NDArray[np.int64]:
         """(block count,) resident bytes of each block of a file."""

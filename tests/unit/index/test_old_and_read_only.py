@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import zlib
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,12 @@ import pytest
 from fakes import HashingEmbedder
 
 from edgerag.config import Settings
-from edgerag.errors import LibraryOutdated, StorageFull
+from edgerag.errors import LibraryDamaged, LibraryOutdated, StorageFull
+from edgerag.index import at_rest, migrations, store
 from edgerag.index import library as library_module
-from edgerag.index import migrations, store
+from edgerag.index.repair import repair_database
 from edgerag.index.store import Store
+from edgerag.index.travel import arrive, leave
 from edgerag.locations import Locations
 from edgerag.session import Session
 from edgerag.types import Filter
@@ -66,6 +69,81 @@ def test_it_is_searched_and_not_touched(tmp_path: Path, opened: Any, material: A
     library.close()
     left = {name: data for name, data in content(tmp_path / "lib").items() if name in before}
     assert left == before
+
+
+@pytest.mark.parametrize("version", OLDER)
+def test_it_is_backed_up_and_not_touched(tmp_path: Path, opened: Any, material: Any, version: int) -> None:
+    old, package = tmp_path / "old", tmp_path / "old.edgerag"
+    old_library(old, material, version)
+    before = content(old)
+    manifest = leave(old, package, name="old", progress=lambda done, total: None)
+    assert (manifest.document_count, manifest.chunk_count) == (1, 2)
+    assert {name: data for name, data in content(old).items() if name in before} == before
+    arrive(package, tmp_path / "lib", progress=lambda done, total: None)
+    library = opened("read")
+    assert library.parsed_document(1).text == "first words\n\nsecond words"
+    assert {finding.severity for finding in library.verify()} == {"ok"}
+
+
+def spoil(folder: Path, name: str) -> None:
+    """Overwrites the page in which a table or an index of the database begins."""
+    path = folder / "library.sqlite"
+    db = sqlite3.connect(path)
+    (page,) = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (name,)).fetchone()
+    (size,) = db.execute("PRAGMA page_size").fetchone()
+    db.close()
+    with path.open("r+b") as stream:
+        stream.seek((page - 1) * size)
+        stream.write(b"\xff" * size)
+
+
+@pytest.mark.parametrize("version", OLDER)
+def test_repair_leaves_a_whole_one_as_it_is(tmp_path: Path, material: Any, version: int) -> None:
+    folder = tmp_path / "lib"
+    old_library(folder, material, version)
+    before = content(folder)["library.sqlite"]
+    done = repair_database(folder)
+    assert (done.state, done.losses) == ("whole", ())
+    assert content(folder)["library.sqlite"] == before
+    assert not (folder / ".repair").exists()
+
+
+@pytest.mark.parametrize("version", [*OLDER, len(migrations.STEPS)])
+def test_repair_mends_a_damaged_one(tmp_path: Path, opened: Any, material: Any, version: int) -> None:
+    folder = tmp_path / "lib"
+    old_library(folder, material, version)
+    spoil(folder, "chunks_of_document")
+    done = repair_database(folder)
+    assert (done.state, done.losses) == ("rebuilt", ())
+    library = opened("read")
+    assert library.parsed_document(1).text == "first words\n\nsecond words"
+    assert [hit.chunk_id for hit in library.search_keywords("words", limit=5)] == [1, 2]
+    assert {finding.severity for finding in library.verify()} == {"ok"}
+
+
+def test_checksums_that_were_made_of_a_damaged_one_do_not_hide_it(tmp_path: Path, opened: Any, material: Any) -> None:
+    folder = tmp_path / "lib"
+    old_library(folder, material, len(migrations.STEPS))
+    spoil(folder, "documents_by_language")
+    at_rest.write_sums(folder, folder / "library.sqlite")
+    assert repair_database(folder).state == "rebuilt"
+    assert {finding.severity for finding in opened("read").verify()} == {"ok"}
+
+
+def test_a_version_that_the_rows_belie_is_not_taken_for_one(tmp_path: Path, material: Any) -> None:
+    folder = tmp_path / "lib"
+    old_library(folder, material, len(migrations.STEPS))
+    writer = Store(folder, mode="write")
+    with writer.writing() as db:
+        db.execute("UPDATE documents SET title = 'Another title'")  # which its checksum does not know
+        db.execute("PRAGMA user_version = 10")
+    writer.close()
+    with pytest.raises(LibraryDamaged, match="does not say any more what it holds"):
+        repair_database(folder)
+    db = sqlite3.connect(folder / "library.sqlite")
+    assert db.execute("SELECT title FROM documents").fetchall() == [("Another title",)]
+    assert migrations.version_of(db) == 10
+    db.close()
 
 
 def test_one_that_is_brought_up_meanwhile_is_followed(tmp_path: Path, opened: Any, material: Any) -> None:

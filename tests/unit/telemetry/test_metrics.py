@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from traced import answer
 
-from edgerag.errors import StorageFull, TracesError
+from edgerag.errors import StorageFull, TracesError, UsageError
 from edgerag.telemetry.answer_spans import Asked
 from edgerag.telemetry.ingest_spans import Ingested
 from edgerag.telemetry.metrics import Metrics
@@ -72,13 +73,43 @@ def test_an_ingest_is_counted_by_what_became_of_the_files(metrics: Metrics) -> N
 
 def test_the_file_is_replaced_at_once(metrics: Metrics, tmp_path: Path) -> None:
     file = tmp_path / "edgerag.prom"
-    file.write_text("old")
+    metrics.write(str(file))
     metrics.count(asked())
     metrics.write(str(file))
     assert "rag_ttft_seconds_bucket" in file.read_text(encoding="utf-8")
     assert [each.name for each in tmp_path.iterdir()] == ["edgerag.prom"]
     with pytest.raises(StorageFull, match="cannot be written"):
         metrics.write(str(tmp_path / "none" / "x.prom"))
+
+
+@pytest.mark.parametrize("what", ["library", "words", "pipe", "device", "link", "folder"])
+def test_only_a_file_of_metrics_is_replaced(metrics: Metrics, tmp_path: Path, what: str) -> None:
+    named = tmp_path / "named"
+    if what in ("library", "words"):
+        named.write_bytes(b"SQLite format 3\0" if what == "library" else b"# HELP me\n")
+    elif what == "pipe":
+        os.mkfifo(named)
+    elif what == "folder":
+        named.mkdir()
+    else:
+        named.symlink_to("/dev/full" if what == "device" else __file__)
+    before = stat_of(named)
+    with pytest.raises(UsageError, match="no file of metrics"):
+        metrics.write(str(named))
+    assert stat_of(named) == before
+    assert list(tmp_path.iterdir()) == [named]
+
+
+def test_an_empty_file_that_waits_for_them_is_filled(metrics: Metrics, tmp_path: Path) -> None:
+    file = tmp_path / "edgerag.prom"
+    file.touch()
+    metrics.write(str(file))
+    assert file.read_bytes().startswith(b"# HELP rag_")
+
+
+def stat_of(file: Path) -> tuple[int, int, int]:
+    found = file.lstat()
+    return found.st_mode, found.st_ino, found.st_size
 
 
 def free_port() -> int:

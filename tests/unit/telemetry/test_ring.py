@@ -150,6 +150,31 @@ def test_a_damaged_trace_does_not_hide_the_others(tmp_path: Path) -> None:
         assert ring.otlp(head(1).trace_id) == "{}"
 
 
+@pytest.mark.parametrize("column", ["kind", "began_ns", "duration_ns", "outcome", "size_bytes"])
+@pytest.mark.parametrize("value", [b"\x00\xff", "neither", 1.5])
+def test_a_row_that_nobody_wrote_is_named(tmp_path: Path, column: str, value: object) -> None:
+    with TraceRing(tmp_path / "t.sqlite", mode="write") as ring:
+        ring.put(head(1), "{}", keep=3)
+    db = sqlite3.connect(tmp_path / "t.sqlite")
+    db.execute(f"UPDATE traces SET {column} = ?", (value,))
+    db.commit()
+    db.close()
+    with TraceRing(tmp_path / "t.sqlite") as ring:
+        if (column, value) in (("outcome", "neither"), ("outcome", 1.5)):  # kept as the text that it is, or becomes
+            assert ring.heads()[0].outcome == str(value)
+            return
+        with pytest.raises(TracesError, match=r"a row is damaged.*Delete the file"):
+            ring.heads()
+        with pytest.raises(TracesError, match="a row is damaged"):
+            ring.find(head(1).trace_id)
+
+
+def test_a_file_that_was_only_begun_holds_no_trace_yet(tmp_path: Path) -> None:
+    (tmp_path / "t.sqlite").touch()
+    with pytest.raises(TracesError, match="No answer was traced yet"):
+        TraceRing(tmp_path / "t.sqlite")
+
+
 def test_a_full_disk_is_told_as_one(tmp_path: Path) -> None:
     with TraceRing(tmp_path / "t.sqlite", mode="write") as ring:
         ring._db.execute("PRAGMA max_page_count = 8")  # as SQLite sees a disk that has no room for more

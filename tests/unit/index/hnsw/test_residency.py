@@ -253,6 +253,20 @@ def test_heat_tells_blocks_apart(mapped: Callable[..., BlockMap]) -> None:
     assert heat.idle_s.tolist() == [8, 5, 8, 8, 8, 8, 8, 8]
 
 
+def test_what_is_resident_of_a_file_is_counted_through_all_its_maps(mapped: Callable[..., BlockMap]) -> None:
+    residency = residency_of(BLOCKS)
+    looked, searched, other = mapped("a"), mapped("a"), mapped("b")
+    for blocks in (looked, searched, other):
+        residency.add(blocks, {"walk": 2 * BLOCK_BYTES})
+    residency.admit(searched, (1, 2))
+    residency.admit(other, (4,))
+    read(searched, 1)
+    read(searched, 2)
+    read(other, 4)
+    assert residency.file_resident_bytes(looked) == residency.heat(looked).resident_bytes.sum() == 2 * BLOCK_BYTES
+    assert residency.resident_bytes() == 3 * BLOCK_BYTES
+
+
 def test_threads_and_libraries_share_one_budget(mapped: Callable[..., BlockMap]) -> None:
     residency = residency_of(5)
     maps = [mapped("a"), mapped("b")]
