@@ -34,11 +34,13 @@ from edgerag.types import (
 _ENVIRONMENT_PREFIX = "EDGERAG_"
 # Of protected documents, one to a line: never a setting, so that no file holds it.
 PASSWORD_VARIABLE = "EDGERAG_PASSWORD"  # noqa: S105 - a name
+BUNDLE_PASSWORD_VARIABLE = "EDGERAG_BUNDLE_PASSWORD"  # noqa: S105 - of the key that signs bundles
 NO_COLOUR_VARIABLE = "NO_COLOR"  # https://no-color.org: set and not empty
 _LEAST_BUDGET = 1_000_000  # bytes; less is a unit forgotten, not a budget
 # Variables of ours that others read: locations.py, the benches, the build.
 _NOT_SETTINGS = frozenset(
-    {"EDGERAG_HOME", "EDGERAG_BENCH_CACHE", "EDGERAG_BENCH_DATA", "EDGERAG_REQUIRE_KERNEL"} | {PASSWORD_VARIABLE}
+    {"EDGERAG_HOME", "EDGERAG_BENCH_CACHE", "EDGERAG_BENCH_DATA", "EDGERAG_REQUIRE_KERNEL"}
+    | {PASSWORD_VARIABLE, BUNDLE_PASSWORD_VARIABLE}
 )
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]i?)?B?", re.IGNORECASE)
 _SHARE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%")

@@ -28,6 +28,7 @@
     │   └── ParserDied                    its parser crashed, hung or ran out of memory
     ├── StorageFull                   5   the disk is full, or refuses to write
     │   └── OutputRefused                 standard output cannot be written
+    ├── BundleError                   6   a bundle: changed, not for this machine, or not to be made for want of wheels
     ├── TooLate                       1   a part of a search was not ready in time; what was is used
     └── Cancelled                   130   the user stopped it
 
@@ -167,6 +168,10 @@ class StorageFull(EdgeragError):
 
 class OutputRefused(StorageFull):
     pass
+
+
+class BundleError(EdgeragError):
+    exit_code = 6
 
 
 class TooLate(EdgeragError):

@@ -1,13 +1,15 @@
 """Makes `.venv` ready: checks what the machine has, builds what must be built, installs, fetches models.
 
     python3 tools/prepare.py [--dev] [--no-models]
+    python3 tools/prepare.py --wheels
 
 Needs nothing but Python's standard library, and says what is missing together with the command
 that installs it. Doing it again costs a moment: a stamp in `.venv` remembers what it was made from.
 Two packages have no ready wheels that run on every processor, so they are built here, once, into
 `.cache/wheels`: llama-cpp-python with its CPU variants chosen at run time, and hnswlib without
--march=native. An interpreter that already has a working llama-cpp-python keeps it: `.venv` then
-sees that interpreter's packages.
+-march=native. `--wheels` makes sure that both lie there, with edgerag's own, for `edgerag bundle create`: run on
+another machine, it makes what a bundle for that one needs. An interpreter that already has a working llama-cpp-python
+keeps it: `.venv` then sees that interpreter's packages.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import time
 from pathlib import Path
 
@@ -39,6 +42,12 @@ LLAMA_WORKS = (
     "assert version[:2] == ['0', '3'] and int(version[2]) >= 36"
 )
 
+# Requirement, what its build is told, and how long that takes.
+BUILT = (
+    (LLAMA_CPP, {"CMAKE_ARGS": PORTABLE_LLAMA}, "5 to 15 minutes"),
+    (HNSWLIB, {"HNSWLIB_NO_NATIVE": "1"}, "a minute"),
+)
+
 INSTALL_COMMANDS = {
     "debian": "sudo apt install build-essential python3-dev python3-venv",
     "fedora": "sudo dnf install gcc-c++ make python3-devel",
@@ -57,9 +66,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--dev", action="store_true", help="with what the tests and checks need")
     parser.add_argument("--no-models", action="store_true", help="leave the models alone")
+    parser.add_argument(
+        "--wheels", action="store_true", help="only build the wheels that a bundle for this machine needs"
+    )
     arguments = parser.parse_args()
     try:
         check_python()
+        if arguments.wheels:
+            build_wheels()
+            return 0
         prepare_venv(dev=arguments.dev)
         if not arguments.no_models:
             run([str(PYTHON), "-m", "edgerag", "models", "pull"])
@@ -99,10 +114,9 @@ def prepare_venv(*, dev: bool) -> None:
         options = ["--system-site-packages"] if inherit else []
         run([sys.executable, "-m", "venv", "--clear", *options, str(VENV)])
     STAMP.unlink(missing_ok=True)
-    if not works(LLAMA_WORKS):
-        install_built(LLAMA_CPP, {"CMAKE_ARGS": PORTABLE_LLAMA}, minutes="5 to 15 minutes")
-    if not works("import hnswlib"):
-        install_built(HNSWLIB, {"HNSWLIB_NO_NATIVE": "1"}, minutes="a minute")
+    for (requirement, environment, minutes), check in zip(BUILT, (LLAMA_WORKS, "import hnswlib"), strict=True):
+        if not works(check):
+            install_built(requirement, environment, minutes=minutes)
     print("Installing edgerag and its dependencies", flush=True)
     target = ".[dev]" if dev else "."
     run([str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--editable", target])
@@ -116,13 +130,42 @@ def install_built(requirement: str, environment: dict[str, str], *, minutes: str
     cached = [*pip, "install", "--no-deps", "--no-index", "--find-links", str(WHEELS), requirement]
     if any(WHEELS.glob(f"{name}-*.whl")) and subprocess.run(cached, capture_output=True, check=False).returncode == 0:
         return
+    build(requirement, environment, minutes=minutes)
+    run(cached)
+
+
+def build(requirement: str, environment: dict[str, str], *, minutes: str) -> None:
+    """Puts the wheel into the cache. Raises Missing."""
+    name = requirement.partition("==")[0].replace("-", "_")
+    pip = [str(PYTHON), "-m", "pip", "--disable-pip-version-check", "--quiet"]
     check_compiler()
     WHEELS.mkdir(parents=True, exist_ok=True)
     # pip's own cache does not know the build options, so a wheel in it may be for one processor only.
-    build = [*pip, "wheel", "--no-deps", "--no-cache-dir", "--no-binary", name.replace("_", "-")]
+    command = [*pip, "wheel", "--no-deps", "--no-cache-dir", "--no-binary", name.replace("_", "-")]
     print(f"Building {requirement} for any processor, once ({minutes})", flush=True)
-    watch([*build, "--wheel-dir", str(WHEELS), requirement], environment, LOGS / f"build-{name}.log")
-    run(cached)
+    watch([*command, "--wheel-dir", str(WHEELS), requirement], environment, LOGS / f"build-{name}.log")
+
+
+def build_wheels() -> None:
+    """Those that no index has, for this machine and Python. Raises Missing, CalledProcessError."""
+    if not works("import pip"):
+        run([sys.executable, "-m", "venv", str(VENV)])
+    for requirement, environment, minutes in BUILT:
+        if not is_cached(requirement):
+            build(requirement, environment, minutes=minutes)
+    for old in WHEELS.glob("edgerag-*.whl"):
+        old.unlink()
+    pip = [str(PYTHON), "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-deps"]
+    run([*pip, "--wheel-dir", str(WHEELS), "."])
+    print(f"The wheels are in {WHEELS}", flush=True)
+
+
+def is_cached(requirement: str) -> bool:
+    """Whether a wheel for this Python lies there: pip says, which reads the tags of their names."""
+    with tempfile.TemporaryDirectory() as folder:
+        pip = [str(PYTHON), "-m", "pip", "--isolated", "download", "--quiet", "--no-deps", "--no-index"]
+        command = [*pip, "--find-links", str(WHEELS), "--dest", folder, requirement]
+        return WHEELS.is_dir() and subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def check_compiler() -> None:

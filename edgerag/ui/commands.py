@@ -79,6 +79,10 @@ def run(arguments: argparse.Namespace) -> int:
                 from edgerag.ui.threads_command import run_threads
 
                 return run_threads(session, arguments)
+            case "bundle":
+                from edgerag.ui.bundle_command import run_bundle
+
+                return run_bundle(session, arguments)
             case "models":
                 return _models(session, arguments)
             case command:

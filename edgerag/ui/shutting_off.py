@@ -1,6 +1,7 @@
 """The program shuts itself off from every network before it does anything else.
 
-``edgerag models pull`` is exempt by name: it runs pip, which may download. Nothing else is.
+``edgerag models pull`` and ``edgerag bundle create`` are exempt by name: they run pip, which may download. Nothing else
+is.
 """
 
 from __future__ import annotations
@@ -14,14 +15,16 @@ from edgerag.locations import locate
 from edgerag.offline import guard
 from edgerag.offline.allowed import NOTHING, Allowed, allowed_by
 
+_EXEMPT = frozenset({("models", "pull"), ("bundle", "create")})
+
 
 def may_use_a_network(arguments: argparse.Namespace) -> bool:
-    """The one command that does so on purpose."""
-    return bool(arguments.command == "models" and arguments.action == "pull")
+    """The two commands that do so on purpose."""
+    return (arguments.command, getattr(arguments, "action", "")) in _EXEMPT
 
 
 def shut_off(arguments: argparse.Namespace) -> None:
-    """For good, unless the command is the one that is exempt."""
+    """For good, unless the command is one that is exempt."""
     if not may_use_a_network(arguments):
         guard.shut_off(_allowed())
 

@@ -1,0 +1,224 @@
+"""The manifest of a bundle: each file with its size and SHA-256, and which of them a machine and Python need.
+
+It is one JSON file, and what a signature signs. docs/bundle.md has it key by key. Promises: names of files are of a
+narrow kind that leads nowhere else (no "..", no hidden ones, nothing that two file systems read differently), and all
+that refers to a file refers to one that is listed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .refused import Refused
+
+NAME = "manifest.json"
+SIGNATURE_NAME = "manifest.json.minisig"
+FORMAT = "edgerag-bundle"
+VERSION = 1
+LARGEST_BYTES = 16_000_000  # of 100,000 files; more is none of ours
+_PIECE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+!-]{0,199}")
+_DEEPEST = 5
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_MODEL_FILE = re.compile(r"models/[a-z0-9][a-z0-9._-]*\.gguf")
+_MODEL_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_LIBRARY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_LIBRARY_FILE = re.compile(r"libraries/[A-Za-z0-9_][A-Za-z0-9_.-]*\.edgerag")
+_WHEEL = re.compile(r"wheels/[^/]+\.whl")
+_PLATFORM = re.compile(r"linux-[a-z0-9_]{1,20}")
+_PYTHON = re.compile(r"[0-9]\.[0-9]{1,3}")
+_EDGERAG_VERSION = re.compile(r"[0-9A-Za-z.+!-]{1,60}")
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    name: str  # inside the bundle, with "/"
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One kind of machine with one Python, and what is installed there."""
+
+    platform: str  # "linux-x86_64"
+    python: str  # "3.11"
+    glibc: tuple[int, int]  # the oldest that its wheels run with
+    unpacked_bytes: int
+    wheels: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        return f"Python {self.python} on {self.platform}"
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    name: str
+    file: str
+    shipped: bool  # in edgerag's own manifest of models: its place is known by its name
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    name: str
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    edgerag: str  # its version
+    pip: str  # the wheel that installs the others
+    targets: tuple[Target, ...]
+    models: tuple[Model, ...]
+    libraries: tuple[Library, ...]
+    files: tuple[File, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(file.size_bytes for file in self.files)
+
+
+def safe_name(name: str) -> bool:
+    """Whether a file of a bundle may be called so."""
+    pieces = name.split("/")
+    return len(pieces) <= _DEEPEST and all(_PIECE.fullmatch(piece) and piece[-1] != "." for piece in pieces)
+
+
+def written(manifest: Manifest) -> bytes:
+    record = {
+        "format": FORMAT,
+        "version": VERSION,
+        "edgerag": manifest.edgerag,
+        "pip": manifest.pip,
+        "targets": [
+            {
+                "platform": target.platform,
+                "python": target.python,
+                "glibc": f"{target.glibc[0]}.{target.glibc[1]}",
+                "unpacked_bytes": target.unpacked_bytes,
+                "wheels": list(target.wheels),
+            }
+            for target in manifest.targets
+        ],
+        "models": [{"name": each.name, "file": each.file, "shipped": each.shipped} for each in manifest.models],
+        "libraries": [{"name": each.name, "file": each.file} for each in manifest.libraries],
+        "files": [{"name": file.name, "size_bytes": file.size_bytes, "sha256": file.sha256} for file in manifest.files],
+    }
+    return json.dumps(record, ensure_ascii=True, indent=1).encode("ascii") + b"\n"
+
+
+def read(data: bytes, where: str) -> Manifest:
+    """Raises Refused for what is no manifest, or one of a later version."""
+    try:
+        record = _object(json.loads(data))
+        if record.get("format") != FORMAT:
+            raise ValueError("it is no manifest of a bundle")
+        version = _whole(record["version"])
+        if version > VERSION:
+            raise Refused(
+                f"{where} is a bundle of version {version}, and this program knows versions up to {VERSION}.",
+                remedy="Use the install.py that lies in it.",
+            )
+        return _checked(_manifest(record))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise Refused(
+            f"{where}: its {NAME} cannot be used: {str(error)[:200]}.", remedy="Get the bundle again from who made it."
+        ) from error
+
+
+def _manifest(record: Mapping[str, object]) -> Manifest:
+    return Manifest(
+        edgerag=_text(record["edgerag"]),
+        pip=_text(record["pip"]),
+        targets=tuple(_target(each) for each in _objects(record["targets"])),
+        models=tuple(
+            Model(_text(each["name"]), _text(each["file"]), each["shipped"] is True)
+            for each in _objects(record["models"])
+        ),
+        libraries=tuple(Library(_text(each["name"]), _text(each["file"])) for each in _objects(record["libraries"])),
+        files=tuple(
+            File(_text(each["name"]), _whole(each["size_bytes"]), _text(each["sha256"]))
+            for each in _objects(record["files"])
+        ),
+    )
+
+
+def _target(record: Mapping[str, object]) -> Target:
+    major, _, minor = _text(record["glibc"]).partition(".")
+    return Target(
+        platform=_text(record["platform"]),
+        python=_text(record["python"]),
+        glibc=(int(major), int(minor)),
+        unpacked_bytes=_whole(record["unpacked_bytes"]),
+        wheels=tuple(_text(each) for each in _list(record["wheels"])),
+    )
+
+
+def _checked(manifest: Manifest) -> Manifest:
+    """Raises ValueError where a name could do harm, or stands for no file."""
+    listed: set[str] = set()
+    folded: set[str] = {NAME, SIGNATURE_NAME}  # some file systems know no capitals
+    for file in manifest.files:
+        if not safe_name(file.name):
+            raise ValueError(f"{file.name[:200]!r} is no name for a file of a bundle")
+        if file.name.lower() in folded:
+            raise ValueError(f"{file.name} is there twice")
+        if not _SHA256.fullmatch(file.sha256):
+            raise ValueError(f"{file.name} has no SHA-256")
+        listed.add(file.name)
+        folded.add(file.name.lower())
+    for name in folded:
+        parts = name.split("/")
+        for end in range(1, len(parts)):
+            if "/".join(parts[:end]) in folded:
+                raise ValueError(f"{'/'.join(parts[:end])} is a file and a folder")
+    for target in manifest.targets:
+        if not _PLATFORM.fullmatch(target.platform) or not _PYTHON.fullmatch(target.python):
+            raise ValueError(f"{target.words[:200]!r} is no machine and Python")
+    if not _EDGERAG_VERSION.fullmatch(manifest.edgerag):
+        raise ValueError(f"{manifest.edgerag[:200]!r} is no version")
+    kinds = [(_WHEEL, manifest.pip)]
+    kinds += [(_WHEEL, wheel) for target in manifest.targets for wheel in target.wheels]
+    kinds += [(_MODEL_FILE, model.file) for model in manifest.models]
+    kinds += [(_LIBRARY_FILE, library.file) for library in manifest.libraries]
+    for kind, name in kinds:
+        if name not in listed or not kind.fullmatch(name):
+            raise ValueError(f"{name[:200]!r} is named and not listed")
+    for model in manifest.models:
+        if not _MODEL_NAME.fullmatch(model.name):
+            raise ValueError(f"{model.name[:200]!r} is no name of a model")
+    for library in manifest.libraries:
+        if not _LIBRARY_NAME.fullmatch(library.name):
+            raise ValueError(f"{library.name[:200]!r} is no name of a library")
+    return manifest
+
+
+def _object(value: object) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise TypeError("an object is missing")
+    return value
+
+
+def _objects(value: object) -> list[Mapping[str, object]]:
+    return [_object(each) for each in _list(value)]
+
+
+def _list(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise TypeError("a list is missing")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{str(value)[:80]!r} is no text")
+    return value
+
+
+def _whole(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise TypeError(f"{str(value)[:80]!r} is no size")
+    return value

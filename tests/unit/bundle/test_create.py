@@ -1,0 +1,188 @@
+"""A bundle is put together and becomes a folder in which its edgerag runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from unit.bundle import craft
+
+from edgerag.bundle import own_wheel
+from edgerag.bundle.carried import installing
+from edgerag.bundle.carried.installing import install
+from edgerag.bundle.carried.machine import Here, fitting, here
+from edgerag.bundle.carried.manifest import Manifest, Target
+from edgerag.bundle.carried.refused import Refused
+from edgerag.bundle.create import Made
+from edgerag.bundle.wheel import read_wheel
+from edgerag.errors import BundleError, UsageError
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Made]:
+    scratch = tmp_path_factory.mktemp("made")
+    return scratch / "bundle", craft.bundle(scratch / "bundle", scratch)
+
+
+def put_up(bundle: Path, folder: Path, probe: str = "import edgerag, pumps") -> list[str]:
+    said: list[str] = []
+    install(bundle, folder, key=None, say=said.append, progress=lambda _done, _whole: None, probe=probe)
+    return said
+
+
+def test_what_is_needed_is_in_it_and_nothing_else(made: tuple[Path, Made]) -> None:
+    folder, told = made
+    assert {path.name.split("-")[0] for path in (folder / "wheels").iterdir()} == {
+        "edgerag", "pip", "pumps", "seals", "rubber",
+    }  # fmt: skip
+    texts = {path.read_bytes() for path in (folder / "licences" / "pumps-1.2").iterdir()}
+    assert texts == {b"As you like.\n", b"Of a part.\n"}
+    lines = (folder / "licences" / "LIST.txt").read_text().splitlines()
+    assert "pumps 1.2: MIT" in lines
+    assert "rubber 0.1: MIT License (no licence text in its wheel)" in lines
+    assert "seals 2.0: not said (no licence text in its wheel)" in lines
+    assert told.size_bytes - told.size_without_models_bytes == len(b"GGUF of a model")
+
+
+def test_the_same_contents_make_the_same_bundle(tmp_path: Path) -> None:
+    wheels = craft.wheels(tmp_path / "wheels")
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    craft.bundle(tmp_path / "a.tar", tmp_path / "a", put_in=wheels)
+    craft.bundle(tmp_path / "b.tar", tmp_path / "b", put_in=wheels)
+    assert (tmp_path / "a.tar").read_bytes() == (tmp_path / "b.tar").read_bytes()
+    with pytest.raises(UsageError, match="there already"):
+        craft.bundle(tmp_path / "b.tar", tmp_path / "b", put_in=wheels)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "a.tar", "b", "b.tar", "wheels"]
+
+
+def test_the_bill_of_materials_lists_what_is_carried(made: tuple[Path, Made]) -> None:
+    folder, told = made
+    bill = json.loads((folder / "sbom.cdx.json").read_bytes())
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.5")
+    hashes = {file.name: file.sha256 for file in told.manifest.files}
+    parts = {part["name"]: part for part in bill["components"]}
+    assert set(parts) == {"edgerag", "pip", "pumps", "seals", "rubber", "m"}
+    pumps = parts["pumps"]
+    assert pumps["purl"].startswith("pkg:pypi/pumps@1.2?")
+    assert pumps["licenses"] == [{"license": {"name": "MIT"}}]
+    assert pumps["externalReferences"] == [{"type": "website", "url": "https://pumps.example/"}]
+    assert parts["edgerag"]["licenses"] == [{"expression": "Apache-2.0"}]
+    assert parts["m"]["type"] == "machine-learning-model"
+    for part in parts.values():
+        assert part["hashes"][0]["content"] == hashes[part["properties"][0]["value"]]
+    needs = {each["ref"]: each["dependsOn"] for each in bill["dependencies"]}
+    assert needs[parts["pumps"]["bom-ref"]] == [parts["seals"]["bom-ref"]]
+    assert set(needs["bundle"]) == {part["bom-ref"] for part in parts.values()}
+
+
+def test_it_installs_by_its_own_script_with_python_alone(made: tuple[Path, Made], tmp_path: Path) -> None:
+    """Isolated, without site-packages, from another working folder; twice, and the second time it is refused."""
+    folder, target = made[0], tmp_path / "a 'b"
+    # The made-up edgerag has none of the native libraries that the real one is probed for.
+    code = (
+        "import sys; sys.dont_write_bytecode = True; sys.path.append(sys.argv.pop(1)); from pathlib import Path\n"
+        "from installer import installing, script\n"
+        "installing.install.__kwdefaults__['probe'] = 'import edgerag, pumps'\n"
+        f"sys.exit(script.main(Path({str(folder)!r}), sys.argv[1:]))"
+    )
+    command = [sys.executable, "-I", "-S", "-c", code, str(folder), "--to", str(target)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    environ = {name: value for name, value in os.environ.items() if name != "EDGERAG_HOME"} | {"PYTHONPATH": "/work"}
+    ran = subprocess.run([target / "bin" / "edgerag", "x"], capture_output=True, text=True, check=True, env=environ)
+    assert ran.stdout == f"{target} 1.2 ['x']\n"
+    assert (target / "models" / "m.gguf").read_bytes() == b"GGUF of a model"
+    assert sorted(path.name for path in target.iterdir()) == ["bin", "indexes", "models", "venv"]
+    again = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert again.returncode == 6
+    assert "is not empty" in again.stderr
+    verify = [sys.executable, "-I", str(folder / "install.py"), "--verify"]
+    assert subprocess.run(verify, capture_output=True, check=False).returncode == 0, "nothing was written into it"
+
+
+def test_nothing_is_left_where_it_is_refused(made: tuple[Path, Made], tmp_path: Path) -> None:
+    with pytest.raises(Refused, match=r"could not be installed: .*No module named 'nothing'"):
+        put_up(made[0], tmp_path / "new", probe="import nothing")
+    assert not list((tmp_path / "new").iterdir())
+    changed = tmp_path / "b.tar"
+    (tmp_path / "s").mkdir()
+    craft.bundle(changed, tmp_path / "s")
+    data = bytearray(changed.read_bytes())
+    data[len(data) // 2] ^= 1
+    changed.write_bytes(data)
+    with pytest.raises(Refused):
+        put_up(changed, tmp_path / "new")
+    assert not list((tmp_path / "new").iterdir())
+
+
+def test_an_unfinished_folder_is_begun_anew_and_others_are_left_alone(made: tuple[Path, Made], tmp_path: Path) -> None:
+    (tmp_path / "killed" / ".arriving" / "wheels").mkdir(parents=True)
+    (tmp_path / "killed" / "venv").mkdir()
+    put_up(made[0], tmp_path / "killed")
+    assert (tmp_path / "killed" / "bin" / "edgerag").exists()
+    (tmp_path / "killed" / ".arriving").mkdir()  # killed behind the end
+    with pytest.raises(Refused, match="is not empty"):
+        put_up(made[0], tmp_path / "killed")
+    assert (tmp_path / "killed" / "models" / "m.gguf").exists()
+    (tmp_path / "mine" / "models").mkdir(parents=True)
+    with pytest.raises(Refused, match="is not empty"):
+        put_up(made[0], tmp_path / "mine")
+    assert (tmp_path / "mine" / "models").exists()
+
+
+def test_a_disk_without_room_is_said_before(
+    made: tuple[Path, Made], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(installing.shutil, "disk_usage", lambda _: type("Free", (), {"free": 10})())
+    with pytest.raises(Refused, match="0 MB are free"):
+        put_up(made[0], tmp_path / "new")
+    assert not list((tmp_path / "new").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("machine", "said"),
+    [
+        (Here("linux-x86_64", "3.12", (2, 36)), "for Python 3.11 on linux-x86_64; here is Python 3.12 on linux-x86_64"),
+        (Here("linux-aarch64", "3.11", (2, 36)), "here is Python 3.11 on linux-aarch64"),
+        (Here("linux-x86_64", "3.11", (2, 28)), "needs glibc 2.34 or newer, and here is glibc 2.28"),
+        (Here("linux-x86_64", "3.11", None), "runs on another C library"),
+        (Here("linux-x86_64", "3.11", (2, 36), "this Python is PyPy, and CPython is needed"), "CPython is needed"),
+    ],
+)
+def test_another_machine_or_python_is_refused_in_a_sentence(machine: Here, said: str) -> None:
+    target = Target("linux-x86_64", "3.11", (2, 34), 0, ())
+    bundle = Manifest("1.0", "wheels/pip.whl", (target,), (), (), ())
+    with pytest.raises(Refused, match=said.replace(".", r"\.")) as refused:
+        fitting(bundle, machine)
+    assert refused.value.message.count(". ") == 0
+    assert fitting(bundle, Here("linux-x86_64", "3.11", (2, 34))) is target
+
+
+def test_what_is_here_is_known() -> None:
+    assert here().words == craft.HERE.words
+    assert here().glibc is not None
+
+
+def test_an_installed_edgerag_gives_its_wheel_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = craft.own_wheel(tmp_path)
+    site = tmp_path / "site"
+    pip = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--quiet", "--target", str(site)]
+    subprocess.run([*pip, str(original)], check=True, capture_output=True)
+    monkeypatch.setattr(own_wheel, "checkout", lambda: None)
+    found = [each for each in own_wheel.importlib.metadata.distributions(path=[str(site)]) if each.name == "edgerag"]
+    monkeypatch.setattr(own_wheel.importlib.metadata, "distribution", lambda _: found[0])
+    (tmp_path / "out").mkdir()
+    again = read_wheel(own_wheel.make_own_wheel(tmp_path / "out"))
+    assert (again.path.name, again.requires) == (original.name, read_wheel(original).requires)
+    second = tmp_path / "second"
+    subprocess.run([*pip[:-1], str(second), str(again.path)], check=True, capture_output=True)
+    for path in (site / "edgerag").glob("*.py"):
+        assert (second / "edgerag" / path.name).read_bytes() == path.read_bytes()
+    (site / "edgerag" / "__init__.py").write_text("changed = True\n")
+    with pytest.raises(BundleError, match=r"edgerag/__init__\.py is not what was installed"):
+        own_wheel.make_own_wheel(tmp_path / "out")
