@@ -22,11 +22,11 @@ import numpy as np
 from record import CHECKOUT, record
 
 from edgerag.ask.latency import calibrate, expected_s
-from edgerag.ask.latency_tail import STAGES, simulate
 from edgerag.config import load_settings
 from edgerag.engine.catalog import Catalog
 from edgerag.measure.field.answering import answered
 from edgerag.measure.field.scratch import THOROUGH, scratch
+from edgerag.measure.latency_tail import STAGES, simulate
 from edgerag.types import Observation
 
 _FEWER_SOURCES = 4

@@ -33,7 +33,6 @@ from edgerag.types import Embedder, Hit
 
 LANGUAGES = ("en", "de", "ru", "zh")
 _PER_SET = 300  # questions of one set over one library, so that no set outweighs the others
-_JUDGED_HITS = 10
 
 _Signals = tuple[float | None, float, float]
 
@@ -122,7 +121,7 @@ def case_of(group: str, query: datasets.Query, library: Library, embedder: Embed
         stopwatch=Stopwatch(),
         cancelled=lambda: False,
     )
-    judged = ranked.hits[:_JUDGED_HITS]
+    judged = ranked.hits[: relevance.JUDGED_HITS]
     return Case(group, plan.script, answerable, tuple(map(_signals, judged)))
 
 

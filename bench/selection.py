@@ -22,7 +22,7 @@ from train_reranker import library_for
 
 from edgerag.ask.plan import make_plan, read_question
 from edgerag.ask.rank import Ranked, rank
-from edgerag.ask.relevance import chunk_probability
+from edgerag.ask.relevance import judged_count, probabilities_of
 from edgerag.ask.select import redundancy, select
 from edgerag.config import RetrievalSettings
 from edgerag.index.library import Library
@@ -30,7 +30,6 @@ from edgerag.telemetry.stopwatch import Stopwatch
 from edgerag.types import Embedder, Hit, Plan
 
 SETS = ("scifact", "cranfield", "xquad-en", "xquad-de", "pubmedqa")
-_JUDGED = 10
 _QUERIES = 300  # of one set
 
 
@@ -89,16 +88,8 @@ def asked_of(queries: Sequence[datasets.Query], library: Library, model: Embedde
             stopwatch=Stopwatch(),
             cancelled=lambda: False,
         )
-        judged = ranked.hits[: max(_JUDGED, 2 * plan.source_count)]
-        probabilities = {
-            hit.chunk.id: chunk_probability(
-                nearness=hit.scores.nearness,
-                covered=hit.scores.covered,
-                together=hit.scores.together,
-                script=plan.script,
-            )
-            for hit in judged
-        }
+        judged = ranked.hits[: judged_count(plan)]
+        probabilities = probabilities_of(judged, script=plan.script)
         if max(probabilities.values(), default=0.0) >= settings.found_probability:
             yield Asked(query, plan, ranked, judged, probabilities)
 

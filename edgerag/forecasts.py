@@ -47,7 +47,7 @@ class Forecasts:
         calibration = self._calibration(profile_of(broad=False, answer_tokens=generation.answer_tokens))
         if not generation.target_s or calibration is None:
             return retrieval, ""
-        looks = retrieval.second_look_count if retrieval.second_look != "off" else 0
+        looks = _looks(retrieval)
         chosen = choose(
             calibration, target_s=generation.target_s, most_sources=retrieval.source_count, most_looked=looks
         )
@@ -74,7 +74,7 @@ class Forecasts:
         calibration = self._calibration(profile_of(broad=False, answer_tokens=generation.answer_tokens))
         if generation.kv != "auto" or not generation.target_s or calibration is None:
             return generation.kv
-        looks = retrieval.second_look_count if retrieval.second_look != "off" else 0
+        looks = _looks(retrieval)
         computed = forecast(calibration, source_count=retrieval.source_count, looked_count=looks, computed_share=1.0)
         return "exact" if computed.p95_s <= generation.target_s else "auto"
 
@@ -87,7 +87,7 @@ class Forecasts:
         note: str = "",
     ) -> Iterator[AskEvent]:
         """``events`` with the forecast in the plan; what the answer took is kept behind the last one."""
-        looks = retrieval.second_look_count if retrieval.second_look != "off" else 0
+        looks = _looks(retrieval)
         for event in events:
             if isinstance(event, PlanMade):
                 event = replace(event, plan=self._with_forecast(event.plan, looks, generation))
@@ -123,6 +123,11 @@ class Forecasts:
         if self._start is None:
             self._start = self._records.find(self.model) if self._records.has_calibrations else LatencyRecord()
         return next((one for one in self._start.calibrations if one.profile == profile), None)
+
+
+def _looks(retrieval: RetrievalSettings) -> int:
+    """Passages that a second look reads at most."""
+    return retrieval.second_look_count if retrieval.second_look != "off" else 0
 
 
 def _expected(calibration: Calibration, plan: Plan, looks: int) -> Forecast:

@@ -34,7 +34,7 @@ def scan_text(scan: KeywordScan, sources: tuple[Source, ...], *, types: Sequence
         lines += ["", *(f"- {_line(match, scan)} [{numbers[match.document_id]}]" for match in named)]
         hidden = scan.document_count - len(named)
         if hidden:
-            lines += ["", f"and {_count(hidden, 'more document')}."]
+            lines += ["", f"and {counted(hidden, 'more document')}."]
     if scan.pieces and scan.document_total:
         lines += ["", _WHAT_IS_COUNTED]
     return "\n".join(lines)
@@ -46,8 +46,8 @@ def unfollowed_text(scan: KeywordScan, unfollowed: Sequence[str]) -> str:
     lines = [f"This cannot be counted as it is asked: a count of words does not follow {words}."]
     if scan.pieces:
         alone = "; ".join(
-            f"“{_clean(count.piece)}” stands in {_count(count.document_count, 'document')},"
-            f" in {_count(count.passage_count, 'passage')}"
+            f"“{_clean(count.piece)}” stands in {counted(count.document_count, 'document')},"
+            f" in {counted(count.passage_count, 'passage')}"
             for count in scan.pieces[:_MOST_PIECES_NAMED]
         )
         lines += [f"Each word alone: {alone}.", "", _WHAT_IS_COUNTED]
@@ -57,12 +57,12 @@ def unfollowed_text(scan: KeywordScan, unfollowed: Sequence[str]) -> str:
 def _summary(scan: KeywordScan, types: Sequence[str]) -> str:
     kind = " or ".join(f"“{_clean(name)}”" for name in types)
     of_kind = f" of the type {kind}" if types else ""
-    total = _count(scan.document_total, "document") + of_kind
+    total = counted(scan.document_total, "document") + of_kind
     if types and not scan.document_total:
         return f"There are no documents{of_kind}."
     if not scan.pieces:
         there = "There is" if scan.document_total == 1 else "There are"
-        return f"{there} {total} with {_count(scan.passage_total, 'passage')}."
+        return f"{there} {total} with {counted(scan.passage_total, 'passage')}."
     count = scan.document_count
     if not count and not scan.words.any_of:
         every = "The only" if scan.document_total == 1 else "Every one of the"
@@ -70,7 +70,7 @@ def _summary(scan: KeywordScan, types: Sequence[str]) -> str:
     if not count:
         looked = f"None of {total} {_said(scan.words, 1)}."
         alone = [
-            f"“{_clean(count.piece)}” stands in {_count(count.document_count, 'document')}"
+            f"“{_clean(count.piece)}” stands in {counted(count.document_count, 'document')}"
             for count in scan.pieces
             if count.document_count
         ]
@@ -78,7 +78,7 @@ def _summary(scan: KeywordScan, types: Sequence[str]) -> str:
     found = f"{count:,} of {total} {_said(scan.words, count)}"
     if not scan.words.any_of:
         return f"{found}."
-    passages = _count(scan.passage_count, "passage")
+    passages = counted(scan.passage_count, "passage")
     several = any(len(words) > 1 for words in scan.words.any_of)
     if scan.joint_document_count == count:
         return f"{found}, in {passages}{' together' if several else ''}."
@@ -114,7 +114,7 @@ def _said(words: WordQuery, count: int) -> str:
 def _line(match: DocumentMatch, scan: KeywordScan) -> str:
     name = _clean(PurePath(match.path).name)
     if match.passage_count:
-        return f"{name}: {_count(match.passage_count, 'passage')}"
+        return f"{name}: {counted(match.passage_count, 'passage')}"
     if not scan.words.any_of:
         return name
     several = any(len(words) > 1 for words in scan.words.any_of)
@@ -133,5 +133,5 @@ def _clean(text: str) -> str:
     return safe if len(safe) <= _NAME_CHARACTERS else safe[: _NAME_CHARACTERS - 1] + "…"
 
 
-def _count(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -14,7 +14,7 @@ from edgerag.ask.language import guess_language
 from edgerag.ask.plan import make_plan, read_question
 from edgerag.ask.quotes import to_sources
 from edgerag.ask.rank import Ranked, rank
-from edgerag.ask.relevance import chunk_probability
+from edgerag.ask.relevance import judged_count, probabilities_of
 from edgerag.ask.second_look import look_again
 from edgerag.ask.select import select
 from edgerag.ask.stitch import stitched
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from edgerag.types import Library
 
-_JUDGED_HITS = 10  # hits looked at for whether they are relevant; sources come from the first of them
 _NEAREST = 3  # hits named where nothing was found
 
 
@@ -139,7 +138,7 @@ class LookingUp(Asked):
             stopwatch=self._stopwatch,
             cancelled=self._cancelled,
             where=self._where,
-            limit=max(_judged_count(plan), self._hit_limit, self._retrieval.second_look_count),
+            limit=max(judged_count(plan), self._hit_limit, self._retrieval.second_look_count),
         )
         ranked = look_again(
             plan,
@@ -156,17 +155,10 @@ class LookingUp(Asked):
 
     def _select(self, plan: Plan, ranked: Ranked) -> None:
         with self._stopwatch.measure("select"):
-            judged = ranked.hits[: _judged_count(plan)]
-            probabilities = self._probabilities = {
-                hit.chunk.id: chunk_probability(
-                    # Of a question that was cut the embedder read a part, and the vector says little.
-                    nearness=None if self._question.cut else hit.scores.nearness,
-                    covered=hit.scores.covered,
-                    together=hit.scores.together,
-                    script=plan.script,
-                )
-                for hit in judged
-            }
+            judged = ranked.hits[: judged_count(plan)]
+            # Of a question that was cut the embedder read a part, and the vector says little.
+            probabilities = probabilities_of(judged, script=plan.script, has_vectors=not self._question.cut)
+            self._probabilities = probabilities
             self._probability = max(probabilities.values(), default=0.0)
             if self._probability >= self._retrieval.found_probability:
                 selection = select(
@@ -187,10 +179,6 @@ class LookingUp(Asked):
                 self._nearest = judged[:_NEAREST]
         with self._stopwatch.measure("instant"):
             self._instant = instant_sentences(self._sources, question=plan.question, relevance=probabilities)
-
-
-def _judged_count(plan: Plan) -> int:
-    return max(_JUDGED_HITS, 2 * plan.source_count)
 
 
 def refuse_empty(library: Library) -> None:

@@ -13,7 +13,11 @@ vain costs a glance, a refusal hides what is there.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
+from edgerag.types import Hit, Plan
+
+JUDGED_HITS = 10  # hits looked at for whether they are relevant; sources come from the first of them
 # bias, weight of the nearness, weight of the words covered. The public questions share more words with their passages
 # than a user's do, so a passage half as near as the question itself is found without any word, and one that holds all
 # words however far it is.
@@ -39,3 +43,21 @@ def chunk_probability(*, nearness: float | None, covered: float, together: float
         bias, covered_weight, together_weight = _PAIRS_OF_CHARACTERS if script in _UNSPACED_SCRIPTS else _WORDS
         logit = bias + covered_weight * covered + together_weight * together
     return 1.0 / (1.0 + math.exp(-logit))
+
+
+def judged_count(plan: Plan) -> int:
+    """How many of the best hits are judged: enough to choose its sources from."""
+    return max(JUDGED_HITS, 2 * plan.source_count)
+
+
+def probabilities_of(hits: Sequence[Hit], *, script: str, has_vectors: bool = True) -> dict[int, float]:
+    """The probability of each hit, by its chunk; without ``has_vectors`` by words alone."""
+    return {
+        hit.chunk.id: chunk_probability(
+            nearness=hit.scores.nearness if has_vectors else None,
+            covered=hit.scores.covered,
+            together=hit.scores.together,
+            script=script,
+        )
+        for hit in hits
+    }

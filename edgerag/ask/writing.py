@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from edgerag.ask.captions import CaptionStop
 from edgerag.ask.check import check_answer
 from edgerag.ask.cite import CitationFilter
+from edgerag.ask.count_text import counted
 from edgerag.ask.going_on import with_texts
 from edgerag.ask.instant import instant_text
 from edgerag.ask.looking_up import LookingUp
@@ -60,12 +61,12 @@ class Writing(LookingUp):
         if prompt.short_of_time:
             limit = f"the {self._generation.reading_s:g} s that the model may read (generation.reading_s)"
         if prompt.dropped:
-            self._notes.append(f"{_count(len(prompt.dropped), 'source')} did not fit in {limit}.")
+            self._notes.append(f"{counted(len(prompt.dropped), 'source')} did not fit in {limit}.")
         if prompt.shortened:
             numbers = ", ".join(f"[{number}]" for number in prompt.shortened)
             self._notes.append(f"Of {numbers} the model has read the sentences that fit best.")
         if prompt.history_dropped:
-            turns = _count(prompt.history_dropped, "earlier question")
+            turns = counted(prompt.history_dropped, "earlier question")
             self._notes.append(f"{turns} of the conversation did not fit in the prompt.")
         if prompt.question_cut and not self._question.cut:
             self._notes.append("The question was cut to fit in the model's context.")
@@ -201,10 +202,6 @@ class Writing(LookingUp):
                 self._sentences = check()
                 self._notes.append(f"The answer was looked up by words only: {error}")
         self._cited |= {number for sentence in self._sentences for number in sentence.sources}
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def passages_of(messages: Sequence[Message]) -> Iterator[Passage]:

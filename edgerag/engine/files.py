@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from edgerag.errors import ModelDamaged, StorageFull
-from edgerag.machine.disk import storage_error, sync_folder
+from edgerag.machine.disk import put_in_place, storage_error
 
 
 def printable(text: str) -> str:
@@ -35,10 +35,7 @@ def whole_file(target: Path) -> Iterator[Path]:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
-        with temporary.open("rb+") as stream:
-            os.fsync(stream.fileno())
-        temporary.replace(target)
-        sync_folder(target.parent)
+        put_in_place(temporary, target)
     except OSError as error:
         raise storage_error(error, target) from error
     finally:
@@ -62,10 +59,7 @@ def copy_file(source: Path, target: Path) -> None:
 def move_file(source: Path, target: Path) -> None:
     """Moves durably within one file system. Raises StorageFull."""
     try:
-        with source.open("rb+") as stream:
-            os.fsync(stream.fileno())
-        source.replace(target)
-        sync_folder(target.parent)
+        put_in_place(source, target)
     except OSError as error:
         raise storage_error(error, target) from error
 

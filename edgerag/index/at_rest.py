@@ -12,7 +12,6 @@ with the first and confirmed with the second (bits.py).
 from __future__ import annotations
 
 import contextlib
-import os
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edgerag.errors import REPAIR_LIBRARY, LibraryDamaged
-from edgerag.machine.disk import sync_folder
+from edgerag.machine.disk import put_in_place, sync_folder
 
 NAME = "library.sums"
 MAGIC = b"\x89ERSUM\r\n"
@@ -65,12 +64,8 @@ def write_sums(folder: Path, database: Path) -> None:
     path = folder / NAME
     unfinished = path.with_name(NAME + ".tmp")
     try:
-        with unfinished.open("wb") as stream:
-            stream.write(_HEADER.pack(*fields, crc32) + body)
-            stream.flush()
-            os.fsync(stream.fileno())
-        unfinished.replace(path)
-        sync_folder(folder)
+        unfinished.write_bytes(_HEADER.pack(*fields, crc32) + body)
+        put_in_place(unfinished, path)
     except OSError:
         with contextlib.suppress(OSError):
             unfinished.unlink(missing_ok=True)
@@ -111,8 +106,10 @@ def read_sums(folder: Path) -> FileSums | None:
     without = raw[:_CRC_OFFSET] + bytes(4) + raw[_CRC_OFFSET + 4 :]
     if magic != MAGIC or zlib.crc32(without) != crc32:
         raise _damaged(path, "does not match its own checksum")
-    if version != VERSION or block_bytes != BLOCK_BYTES or len(raw) != _HEADER.size + count * _BLOCK.size:
-        raise _damaged(path, f"has the unknown version {version}")
+    if version != VERSION or block_bytes != BLOCK_BYTES:
+        raise _damaged(path, f"has the version {version} with blocks of {block_bytes:,} bytes, which is not known here")
+    if len(raw) != _HEADER.size + count * _BLOCK.size:
+        raise _damaged(path, f"does not hold the {count:,} checksums that it names")
     return FileSums(size_bytes, tuple(BlockSum(*pair) for pair in _BLOCK.iter_unpack(raw[_HEADER.size :])))
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from edgerag.errors import RESTORE_LIBRARY, Cancelled, LibraryDamaged, LibraryError
+from edgerag.errors import REPAIR_LIBRARY, Cancelled, LibraryDamaged, LibraryError
 from edgerag.index import catalogue
 from edgerag.index.catalogue import SegmentEntry
 from edgerag.index.hnsw import format as layout
@@ -214,7 +214,7 @@ def _unsealed(shop: Workshop, ids: NDArray[np.int64]) -> Vectors:
             catalogue.unsealed_vectors(db, dimension=shop.identity.dimension, first=int(ids[0]), last=int(ids[-1]))
         )
     if not np.array_equal(np.concatenate([ids[:0], *(found for found, _ in batches)]), ids):
-        raise LibraryDamaged("A chunk has no stored vector where it should have one.", remedy=RESTORE_LIBRARY)
+        raise LibraryDamaged("A chunk has no stored vector where it should have one.", remedy=REPAIR_LIBRARY)
     return np.concatenate([vectors for _, vectors in batches])
 
 

@@ -180,7 +180,7 @@ def verify_segment(
         with store.reading() as db:
             if all(entry.id != listed.id for listed in catalogue.segments(db)):
                 return None
-        return Finding(name, "error", f"{path} is missing.", RESTORE_LIBRARY)
+        return Finding(name, "error", f"{path} is missing.", REPAIR_LIBRARY)
     except EdgeragError as error:
         return Finding(name, "error", error.message, error.remedy)
     except OSError as error:
@@ -193,7 +193,7 @@ def verify_segment(
     finally:
         segment.close()
     if faults:
-        return Finding(name, "error", f"{path} is damaged: {'; '.join(faults[:3])}.", RESTORE_LIBRARY)
+        return Finding(name, "error", f"{path} is damaged: {'; '.join(faults[:3])}.", REPAIR_LIBRARY)
     return Finding(name, "ok", f"{entry.file}: {entry.block_count} blocks, {entry.live_count} live vectors.")
 
 

@@ -28,7 +28,6 @@ from edgerag.types import EmbedderIdentity
 
 MAGIC = b"\x89ERPACK\n"
 VERSION = 1
-SUFFIX = ".edgerag"
 _HEAD = struct.Struct("<8sIQ32s")
 _MOST_MANIFEST_BYTES = 16_000_000  # of 100,000 segments; more is a damaged number
 _READ_BYTES = 1 << 20

@@ -43,6 +43,8 @@ def repair_database(folder: Path) -> DatabaseRepair:
         with translated(folder):
             shutil.rmtree(folder / _WORKSHOP, ignore_errors=True)  # of a run that was stopped
             return _repair(folder)
+    except LibraryDamaged as error:  # elsewhere the remedy is what has just failed
+        raise LibraryDamaged(error.message, remedy=RESTORE_LIBRARY) from error
     finally:
         lock.close()
 

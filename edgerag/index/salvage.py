@@ -1,6 +1,7 @@
 """A new database out of what can be read of a damaged one: ids stay, words are made anew, what is lost is named.
 
-Rows are copied inside SQLite, in ranges that are halved where one cannot be read: a bad page costs its own rows.
+Rows are copied inside SQLite, in ranges that are halved where one cannot be read: a bad page costs its own rows. Each
+range is a transaction of its own: within one that has met a bad page, SQLite reads no good one either.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from edgerag.index import catalogue, chunks, documents
 from edgerag.index.migrations import STEPS, version_of
 from edgerag.index.row_sums import PLACE, row_sum, stored_vectors, sum_document
 from edgerag.index.store import Store, translated
+from edgerag.private_database import writing_uri
 
 _BY_ID = ("documents", "chunks", "segments", "kv_retired", "kv_outbox")
 _WITH_NUMBERS = ("document_texts", "vectors")  # with a rowid that is no AUTOINCREMENT
 _BY_KEY = ("meta", "tombstones", "document_tags", "containers", "failures", "mounts", "left_out")
-_MOST_UNREADABLE = 20_000  # ids tried one by one; more than that is a file that is mostly gone
-_LAST_ID = 1 << 20  # where not even the last row can be found
+_MOST_UNREADABLE = 20_000  # ids of a table tried one by one; more than that is a file that is mostly gone
+_LAST_ID = 1 << 20  # where not even the last row can be found: more rows than a library of usual size has
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ def salvage(database: Path, workshop: Path) -> list[Loss]:
         with translated(database), store.writing():
             pass  # made
         with translated(database):
-            _copy(store.connection, database)
+            unreadable = _copy(store.connection, database)
     finally:
         store.close()
     store = Store(workshop, mode="write")  # and brought to the newest version
@@ -47,7 +49,9 @@ def salvage(database: Path, workshop: Path) -> list[Loss]:
         db = store.connection
         db.execute("PRAGMA foreign_keys = OFF")
         with store.writing():
-            losses = _put_in_order(db)
+            losses = _put_in_order(db, database)
+            if "chunks" in unreadable:
+                losses += _ends_lost(db)
         for document_id in documents.all_ids(db):
             with store.writing():
                 parsed = documents.parsed_document(db, document_id)
@@ -76,41 +80,36 @@ def _unknown(database: Path) -> LibraryDamaged:
     return LibraryDamaged(f"{database} does not say any more what it holds.", remedy=RESTORE_LIBRARY)
 
 
-def _copy(db: sqlite3.Connection, database: Path) -> None:
-    """Into a database of the same version."""
+def _copy(db: sqlite3.Connection, database: Path) -> list[str]:
+    """Into a database of the same version; gives the tables of which something could not be read."""
     db.execute("PRAGMA foreign_keys = OFF")
     try:
-        db.execute("ATTACH DATABASE ? AS damaged", (str(database),))
+        db.execute("ATTACH DATABASE ? AS damaged", (f"{writing_uri(database)}?mode=ro&immutable=1",))
         known = {row[0] for row in db.execute("SELECT name FROM damaged.sqlite_schema WHERE type = 'table'")}
     except sqlite3.DatabaseError as error:
         raise LibraryDamaged(f"{database} cannot be opened: {error}.", remedy=RESTORE_LIBRARY) from error
     # A damaged number of an older version would have new checksums made of rows that do not match theirs.
     if "documents" not in known or _columns(db, "documents", of="damaged") != _columns(db, "documents"):
         raise _unknown(database)
-    db.execute("BEGIN IMMEDIATE")
     try:
-        for table in (*_BY_ID, *_WITH_NUMBERS):
-            if _columns(db, table):  # else of a later version
-                _copy_ranges(db, table)
+        # Of a later version there are more tables.
+        there = [table for table in (*_BY_ID, *_WITH_NUMBERS) if _columns(db, table)]
+        unreadable = [table for table in there if not _copy_ranges(db, table)]
         for table in _BY_KEY:
             if _columns(db, table):
                 _copy_keyed(db, table)
-        db.execute("COMMIT")
     finally:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
         db.execute("DETACH DATABASE damaged")
+    return unreadable
 
 
-def _copy_ranges(db: sqlite3.Connection, table: str) -> None:
+def _copy_ranges(db: sqlite3.Connection, table: str) -> bool:
+    """Whether every row could be read. From the first on: ids behind the last row may look like lost ones."""
     columns = _columns(db, table)
     rowid = "" if "id" in columns.split(", ") else "rowid, "
-    try:
-        last = db.execute(f"SELECT max(rowid) FROM damaged.{table}").fetchone()[0] or 0  # noqa: S608 - our own names
-    except sqlite3.DatabaseError:
-        last = _LAST_ID
+    last = _last_id(db, table)
     unreadable = 0
-    ranges = [(1, int(last))] if isinstance(last, int) and last > 0 else []
+    ranges = [(1, last)] if last > 0 else []
     while ranges:
         first, last = ranges.pop()
         try:
@@ -123,10 +122,26 @@ def _copy_ranges(db: sqlite3.Connection, table: str) -> None:
             if first == last:
                 unreadable += 1
                 if unreadable > _MOST_UNREADABLE:
-                    return
+                    return False
                 continue
             middle = (first + last) // 2
-            ranges += [(first, middle), (middle + 1, last)]
+            ranges += [(middle + 1, last), (first, middle)]
+    return not unreadable
+
+
+def _last_id(db: sqlite3.Connection, table: str) -> int:
+    """Of a row of the damaged table, or one above it."""
+    for query, values in (
+        (f"SELECT max(rowid) FROM damaged.{table}", ()),  # noqa: S608 - our own names
+        ("SELECT seq FROM damaged.sqlite_sequence WHERE name = ?", (table,)),
+    ):
+        try:
+            row = db.execute(query, values).fetchone()
+        except sqlite3.DatabaseError:
+            continue
+        if row is not None:
+            return row[0] if isinstance(row[0], int) else 0
+    return _LAST_ID
 
 
 def _copy_keyed(db: sqlite3.Connection, table: str) -> None:
@@ -152,10 +167,10 @@ def _columns(db: sqlite3.Connection, table: str, *, of: str = "main") -> str:
 # ------------------------------------------------------------ what was copied, made consistent
 
 
-def _put_in_order(db: sqlite3.Connection) -> list[Loss]:
+def _put_in_order(db: sqlite3.Connection, database: Path) -> list[Loss]:
     embedder = db.execute("SELECT value FROM meta WHERE key = 'embedder'").fetchone()
     if embedder is None:
-        raise LibraryDamaged("It does not say any more which embedder made it.", remedy=RESTORE_LIBRARY)
+        raise LibraryDamaged(f"{database} does not say any more which embedder made it.", remedy=RESTORE_LIBRARY)
     db.execute("DELETE FROM vectors WHERE chunk_id NOT IN (SELECT id FROM chunks WHERE state = 1)")
     losses = _drop_damaged_chunks(db)
     losses += _drop_damaged_documents(db)
@@ -198,6 +213,19 @@ def _drop_damaged_chunks(db: sqlite3.Connection) -> list[Loss]:
         if row is not None:
             _read_again(db, document_id)
             losses.append(Loss(row[0], f"{count} of its passages are gone until it is ingested again"))
+    return losses
+
+
+def _ends_lost(db: sqlite3.Connection) -> list[Loss]:
+    """Documents whose last passages are not there: no other passage tells of them, but their text does."""
+    losses = []
+    for document_id in documents.all_ids(db):
+        (end,) = db.execute('SELECT max("end") FROM chunks WHERE document_id = ?', (document_id,)).fetchone()
+        if documents.parsed_document(db, document_id).text[end or 0 :].strip():
+            (path,) = db.execute("SELECT path FROM documents WHERE id = ?", (document_id,)).fetchone()
+            _read_again(db, document_id)
+            which = "its last passages" if end else "its passages"
+            losses.append(Loss(path, f"{which} are gone until it is ingested again"))
     return losses
 
 

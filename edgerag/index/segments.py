@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from edgerag.errors import RESTORE_LIBRARY, EmbedderMismatch, LibraryDamaged, LibraryError
+from edgerag.errors import REPAIR_LIBRARY, EmbedderMismatch, LibraryDamaged, LibraryError
 from edgerag.index import catalogue, filters
 from edgerag.index.catalogue import SegmentEntry
 from edgerag.index.hnsw import format as layout
@@ -187,7 +187,7 @@ def _dead_flags(db: sqlite3.Connection, entry: SegmentEntry) -> NDArray[np.bool_
 def _beyond(entry: SegmentEntry) -> LibraryDamaged:
     return LibraryDamaged(
         f"The catalogue names rows that {entry.file} does not have.",
-        remedy=RESTORE_LIBRARY,
+        remedy=REPAIR_LIBRARY,
     )
 
 

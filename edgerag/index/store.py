@@ -16,7 +16,15 @@ from pathlib import Path
 from typing import Literal, TypeVar
 from urllib.parse import quote
 
-from edgerag.errors import RESTORE_LIBRARY, LibraryBusy, LibraryDamaged, LibraryMissing, LibraryOutdated, StorageFull
+from edgerag.errors import (
+    REPAIR_LIBRARY,
+    RESTORE_LIBRARY,
+    LibraryBusy,
+    LibraryDamaged,
+    LibraryMissing,
+    LibraryOutdated,
+    StorageFull,
+)
 from edgerag.index import at_rest, migrations
 from edgerag.machine.disk import storage_error
 
@@ -341,7 +349,7 @@ def stored_json(text: str, kind: type[T]) -> T:
 def damaged_row(what: str) -> LibraryDamaged:
     return LibraryDamaged(
         f"A row of the library database is damaged: {what}.",
-        remedy=RESTORE_LIBRARY,
+        remedy=REPAIR_LIBRARY,
     )
 
 
@@ -378,7 +386,7 @@ def translated(path: Path) -> Iterator[None]:
         if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or contradicts:
             raise LibraryDamaged(
                 f"The library database {path} is damaged: {error}.",
-                remedy=RESTORE_LIBRARY,
+                remedy=REPAIR_LIBRARY,
             ) from error
         raise
     except OSError as error:

@@ -21,17 +21,30 @@ import zlib
 from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from edgerag.types import ChunkTokens
 
 T = TypeVar("T")
+Mode = Literal["read", "write"]
 
 FILE_NAME = "tokens.sqlite"
 # 60,000 chunks of the usual length: more than anybody asks about, and little beside the states of a few hundred.
 MOST_BYTES = 64_000_000
 _VERSION = 1
 _BUSY_TIMEOUT_S = 2.0  # others write for milliseconds
+# The file may be whole, and cannot be used now. All else is damage, a header included that names an unknown format or
+# lets nobody write.
+_REFUSED = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_NOMEM,
+    }
+)
 _KEPT_WHEN_FULL = 0.75  # so that a full file is not made room in for every chunk
 _TABLES = f"""
 BEGIN IMMEDIATE;
@@ -81,7 +94,7 @@ class TokenStore:
     def moment(self) -> tuple[int, int]:
         """Another value after every drop, by whatever process."""
         with self._lock:
-            counts = self._tried(lambda db: db.execute("SELECT count FROM drops").fetchone(), make=False)
+            counts = self._tried(lambda db: db.execute("SELECT count FROM drops").fetchone(), mode="read")
             return (self._own_drops, int(counts[0]) if counts else 0)
 
     def read(self, scope: str, wanted: Mapping[str, Sequence[str]]) -> dict[str, tuple[int, ...]]:
@@ -91,7 +104,7 @@ class TokenStore:
         marks = ", ".join("?" * len(wanted))
         query = f"SELECT name, text_hash, tokens, crc FROM tokens WHERE scope = ? AND name IN ({marks})"  # noqa: S608
         with self._lock:
-            rows = self._tried(lambda db: db.execute(query, (scope, *wanted)).fetchall(), make=False) or []
+            rows = self._tried(lambda db: db.execute(query, (scope, *wanted)).fetchall(), mode="read") or []
         texts = {(name, text_hash(text)): text for name, of_chunk in wanted.items() for text in of_chunk}
         found = {}
         for name, found_hash, packed, crc in rows:
@@ -125,7 +138,7 @@ class TokenStore:
             self._make_room(db)
 
         with self._lock:
-            self._tried(write, make=True, writes=True)
+            self._tried(write, mode="write")
 
     def drop(self, names: Collection[str] = (), *, documents: Collection[str] = (), everything: bool = False) -> bool:
         """Removes the tokens of chunks, of whole documents ("doc-…") or all. False where the disk refused."""
@@ -143,7 +156,7 @@ class TokenStore:
         with self._lock:
             self._own_drops += 1
             # Made where it is not there: another process may have read a chunk, and keep its tokens in a moment.
-            return bool(self._tried(write, make=True, writes=True)) or not self._file.exists()
+            return bool(self._tried(write, mode="write")) or not self._file.exists()
 
     def close(self) -> None:
         with self._lock:
@@ -164,36 +177,31 @@ class TokenStore:
             going = count - int(count * _KEPT_WHEN_FULL * self._most_bytes / used_bytes)
             db.execute("DELETE FROM tokens WHERE id IN (SELECT id FROM tokens ORDER BY id LIMIT ?)", (going,))
 
-    def _tried(self, do: Callable[[sqlite3.Connection], T], *, make: bool, writes: bool = False) -> T | None:
-        """What ``do`` gives; None where the file cannot be used, or is not there and not to be made."""
+    def _tried(self, do: Callable[[sqlite3.Connection], T], *, mode: Mode) -> T | None:
+        """What ``do`` gives; None where the file cannot be used, or is not there to be read."""
         try:
-            db = self._opened(make=make)
+            db = self._opened(mode)
             if db is None:
                 return None
-            with _transaction(db) if writes else contextlib.nullcontext():
+            with _transaction(db) if mode == "write" else contextlib.nullcontext():
                 return do(db)
-        except sqlite3.OperationalError as error:  # busy, full: tokens are made again, which takes milliseconds
-            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_READONLY:  # the disk, or a damaged first page
-                self._begin_anew(writes=writes)
-            return None
-        except (sqlite3.DatabaseError, TypeError, OSError):  # damaged, of another program, or not ours to touch
-            self._begin_anew(writes=writes)
+        except (sqlite3.DatabaseError, TypeError, OSError) as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _REFUSED:  # made again, which takes milliseconds
+                return None
+            self.close()  # damaged, of another program, or not ours to touch
+            if mode == "write":
+                with contextlib.suppress(OSError):
+                    self._file.unlink(missing_ok=True)
             return None
 
-    def _begin_anew(self, *, writes: bool) -> None:
-        self.close()
-        if writes:
-            with contextlib.suppress(OSError):
-                self._file.unlink(missing_ok=True)
-
-    def _opened(self, *, make: bool) -> sqlite3.Connection | None:
-        """Raises sqlite3.Error, OSError."""
+    def _opened(self, mode: Mode) -> sqlite3.Connection | None:
+        """Made where it is to be written and is not there. Raises sqlite3.Error, OSError."""
         identity = _identity(self._file)
         if self._db is not None and identity == self._identity:
             return self._db
         self.close()
         if identity is None:
-            if not make:
+            if mode == "read":
                 return None
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(self._file, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
@@ -202,7 +210,7 @@ class TokenStore:
             db.execute("PRAGMA secure_delete = ON")
             db.execute("PRAGMA temp_store = MEMORY")
             if int(db.execute("PRAGMA user_version").fetchone()[0]) != _VERSION:
-                if not make:
+                if mode == "read":
                     db.close()
                     return None
                 db.execute("DROP TABLE IF EXISTS tokens")

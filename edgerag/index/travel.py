@@ -17,14 +17,14 @@ from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
 
-from edgerag.errors import LibraryDamaged, LibraryError, LibraryMissing, LibraryVersionUnknown
+from edgerag.errors import REPAIR_LIBRARY, LibraryDamaged, LibraryError, LibraryMissing, LibraryVersionUnknown
 from edgerag.index import at_rest, catalogue, chunks, documents, migrations
 from edgerag.index.identity import identity_in
 from edgerag.index.package import Manifest, Progress, described, read_manifest, read_parts, write_package
 from edgerag.index.segments import FOLDER_NAME as SEGMENTS
 from edgerag.index.segments import SegmentGone
 from edgerag.index.store import DATABASE_NAME, Store, translated
-from edgerag.machine.disk import sync_folder
+from edgerag.machine.disk import put_in_place, sync_folder
 
 _ARRIVING = ".arriving-"  # beside the libraries
 _LOCK = ".lock"
@@ -42,12 +42,9 @@ def leave(folder: Path, target: Path, *, name: str, progress: Progress) -> Manif
             manifest, streams = _taken(folder, scratch, name, stack)
             with (scratch / "package").open("xb") as sink:
                 write_package(sink, manifest, streams, progress=progress)
-                sink.flush()
-                os.fsync(sink.fileno())
         if target.exists():  # made by somebody else meanwhile
             raise LibraryError(f"{target} is there already.", remedy="Name another file, or delete this one.")
-        (scratch / "package").replace(target)
-        sync_folder(target.parent)
+        put_in_place(scratch / "package", target)
     return manifest
 
 
@@ -62,7 +59,7 @@ def _taken(
             except SegmentGone as error:
                 # Merged away after this view of the catalogue began? Then a new view no longer lists it.
                 if error.path.name in _listed(folder):
-                    raise LibraryDamaged(f"{error.path} is missing.", remedy="Run: edgerag library repair") from error
+                    raise LibraryDamaged(f"{error.path} is missing.", remedy=REPAIR_LIBRARY) from error
             else:
                 stack.enter_context(held.pop_all())
                 return taken

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from edgerag.index.documents import MovedFile
 from edgerag.ingest.ahead import ToRead
@@ -13,12 +12,7 @@ from edgerag.ingest.discover import Candidate, Discovery
 from edgerag.ingest.emptied import emptied_mounts, keep_of_emptied, mounted_below
 from edgerag.ingest.known import is_gone
 from edgerag.ingest.run import MOVED_TOGETHER, Run
-from edgerag.types import (
-    IngestEvent,
-)
-
-if TYPE_CHECKING:
-    pass
+from edgerag.types import IngestEvent
 
 # Files that cost only a stat go by too fast to be told one by one.
 _PROGRESS_EVERY_S = 0.1

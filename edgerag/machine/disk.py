@@ -21,6 +21,15 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def put_in_place(finished: Path, target: Path) -> None:
+    """Renames a file that was written to its end, durably: after a power loss ``target`` is all of it, or what it was
+    before. Raises OSError."""
+    with finished.open("rb+") as stream:
+        os.fsync(stream.fileno())
+    finished.replace(target)
+    sync_folder(target.parent)
+
+
 def is_full(error: OSError) -> bool:
     """Whether a write was refused for want of room."""
     return error.errno in _FULL

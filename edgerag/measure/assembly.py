@@ -22,6 +22,7 @@ from edgerag.engine.known_tokens import MOST_TOKENS
 from edgerag.engine.llama import Model
 from edgerag.errors import EdgeragError
 from edgerag.index.token_store import TokenStore
+from edgerag.measure.eval.metrics import percentile
 from edgerag.measure.questions import sources_of, synthetic_questions
 from edgerag.types import EncodedChat, Generator, Message, ModelFile, Prompt, Source
 
@@ -132,15 +133,11 @@ def many_sources(count: int) -> tuple[Source, ...]:
 
 
 def _figures(values: Sequence[tuple[float, float]]) -> dict[str, Any]:
-    wall, cpu = (sorted(side) for side in zip(*values, strict=True))
-
-    def at(side: Sequence[float], share: float) -> float:
-        return round(1e3 * side[min(len(side) - 1, int(share * len(side)))], 4)
-
+    wall, cpu = ([1e3 * seconds for seconds in side] for side in zip(*values, strict=True))
     return {
         "runs": len(values),
-        "median_ms": round(1e3 * statistics.median(wall), 4),
-        "p99_ms": at(wall, 0.99),
-        "median_cpu_ms": round(1e3 * statistics.median(cpu), 4),
-        "p99_cpu_ms": at(cpu, 0.99),
+        "median_ms": round(statistics.median(wall), 4),
+        "p99_ms": round(percentile(wall, 99), 4),
+        "median_cpu_ms": round(statistics.median(cpu), 4),
+        "p99_cpu_ms": round(percentile(cpu, 99), 4),
     }

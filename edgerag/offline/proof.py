@@ -71,7 +71,7 @@ def _in_python() -> Iterator[Attempt]:
         ("TCP over IPv6", lambda: _connect(socket.AF_INET6, (_NOWHERE_6, _PORT))),
         ("UDP over IPv4", lambda: _send(socket.AF_INET, (_NOWHERE_4, _PORT))),
         ("UDP over IPv6", lambda: _send(socket.AF_INET6, (_NOWHERE_6, _PORT))),
-        ("listening on every address", lambda: _listen()),
+        ("listening on every address", _listen),
         ("a raw IP socket", lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP).close()),
         ("a packet socket", lambda: socket.socket(_AF_PACKET, socket.SOCK_RAW).close()),
         ("getaddrinfo", lambda: socket.getaddrinfo(_NO_NAME, 80)),

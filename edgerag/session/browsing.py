@@ -6,9 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from edgerag.errors import (
-    LibraryMissing,
-)
+from edgerag.errors import LibraryMissing
 from edgerag.session.wiring import Wiring
 from edgerag.types import (
     Document,

@@ -10,9 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edgerag.errors import (
-    UsageError,
-)
+from edgerag.errors import UsageError
 from edgerag.locations import is_there, user_path
 from edgerag.session.wiring import Wiring, never
 from edgerag.supplier import Supplier

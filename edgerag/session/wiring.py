@@ -369,8 +369,6 @@ class Wiring:
             )
 
     def _embedder_identity_or_none(self) -> EmbedderIdentity | None:
-        from edgerag.errors import ModelError
-
         try:
             return self.embedder_identity()
         except ModelError:

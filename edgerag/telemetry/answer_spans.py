@@ -9,10 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from edgerag.telemetry.spans import ASK, THREAD, Span, Value, around, nested
+from edgerag.telemetry.spans import (
+    ASK,
+    GENERATION,
+    LONGEST_TEXT,
+    THREAD,
+    Span,
+    Value,
+    around,
+    nanoseconds,
+    nested,
+)
 from edgerag.types import Answer, Prefill, StageSpan, Trace
 
-# The name of a stage's span. Those of ``_RETRIEVAL`` lie in one of their own.
+# The name of a stage's span. Those of ``RETRIEVAL`` lie in one of their own.
 NAMES: Mapping[str, str] = {
     "plan": "rag.query.parse",
     "scan": "rag.query.retrieval.scan",
@@ -34,17 +44,16 @@ NAMES: Mapping[str, str] = {
     "check": "rag.postprocess.cite",
     "present": "rag.present",
 }
-_RETRIEVAL = frozenset({"embed_start", "keyword", "embed", "vector", "fuse", "scan"})
+RETRIEVAL = frozenset({"embed_start", "keyword", "embed", "vector", "fuse", "scan"})
 _GENERATING = frozenset({"prefill", "first_token", "generate", "account"})  # made into spans together
 _BESIDE: Mapping[str, str] = {"embedder_load": "embed-question", "question_vector": "embed-question"}
 # Tokens of which each time is kept: an answer of more is measured no worse by the first of them.
 MOST_TOKENS = 4096
-_LONGEST_TEXT = 64_000  # characters of each text, where text is wanted
 TOKEN_KINDS = ("sampling", "decode", "detokenise", "present")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class MeasuredAnswer:
     """One question that was asked, answered or not."""
 
     began_ns: int  # of the stopwatch
@@ -56,38 +65,34 @@ class Asked:
     facts: Mapping[str, Value] = field(default_factory=dict)
 
 
-def answer_span(asked: Asked, *, content: bool = False) -> Span:
+def answer_span(asked: MeasuredAnswer, *, content: bool = False) -> Span:
     """The root, with all in it."""
     begin = asked.began_ns
     trace = asked.answer.trace if asked.answer is not None else None
-    inner = [] if asked.lead_s <= 0 else [Span("rag.library.open", begin - _ns(asked.lead_s), begin)]
-    retrieval = [_stage_span(span, begin) for span in asked.spans if span.stage in _RETRIEVAL]
+    inner = [] if asked.lead_s <= 0 else [Span("rag.library.open", begin - nanoseconds(asked.lead_s), begin)]
+    retrieval = [_stage_span(span, begin) for span in asked.spans if span.stage in RETRIEVAL]
     if (whole := around("rag.query.retrieval", retrieval, _retrieval_facts(asked.answer, asked.spans))) is not None:
         inner.append(whole)
     inner += [
         _stage_span(span, begin, _facts_of(span.stage, asked.answer))
         for span in asked.spans
-        if span.stage not in _RETRIEVAL | _GENERATING
+        if span.stage not in RETRIEVAL | _GENERATING
     ]
     inner += _generation(asked.spans, begin, asked.answer)
-    end = max([begin + _ns(asked.seconds), *(span.end_ns for span in inner)])
+    end = max([begin + nanoseconds(asked.seconds), *(span.end_ns for span in inner)])
     facts = {**asked.facts, **_root_facts(asked.answer, trace, content=content)}
-    return nested(Span(ASK, begin - _ns(max(0.0, asked.lead_s)), end, facts, tuple(inner), asked.error))
+    return nested(Span(ASK, begin - nanoseconds(max(0.0, asked.lead_s)), end, facts, tuple(inner), asked.error))
 
 
 def _stage_span(span: StageSpan, begin: int, more: Mapping[str, Value] | None = None) -> Span:
     name = NAMES.get(span.stage, f"rag.{span.stage}")
-    facts: dict[str, Value] = {_fact_name(name, key): value for key, value in span.facts}
+    facts: dict[str, Value] = {f"{name}.{key}": value for key, value in span.facts}
     if span.stage in _BESIDE:
         facts[THREAD] = _BESIDE[span.stage]
     if span.stage == "rerank":
         facts[f"{name}.model"] = "features"
-    start_ns = begin + _ns(span.start_s)
-    return Span(name, start_ns, start_ns + _ns(span.seconds), {**facts, **(more or {})})
-
-
-def _fact_name(span: str, key: str) -> str:
-    return f"{span}.{key}"
+    start_ns = begin + nanoseconds(span.start_s)
+    return Span(name, start_ns, start_ns + nanoseconds(span.seconds), {**facts, **(more or {})})
 
 
 def _facts_of(stage: str, answer: Answer | None) -> Mapping[str, Value]:
@@ -171,13 +176,13 @@ def _root_facts(answer: Answer | None, trace: Trace | None, *, content: bool) ->
         facts["rag.ttft_ns"] = trace.token_ns[0]
     if content:
         facts |= {
-            "rag.query.text": answer.question[:_LONGEST_TEXT],
-            "rag.answer.text": answer.text[:_LONGEST_TEXT],
-            "rag.source.paths": "\n".join(source.hit.chunk.path for source in answer.sources)[:_LONGEST_TEXT],
+            "rag.query.text": answer.question[:LONGEST_TEXT],
+            "rag.answer.text": answer.text[:LONGEST_TEXT],
+            "rag.source.paths": "\n".join(source.hit.chunk.path for source in answer.sources)[:LONGEST_TEXT],
         }
         if trace is not None:
             parts = (str(part) for message in trace.messages for part in message.parts)
-            facts["rag.prompt.text"] = "".join(parts)[:_LONGEST_TEXT]
+            facts["rag.prompt.text"] = "".join(parts)[:LONGEST_TEXT]
     return facts
 
 
@@ -203,39 +208,39 @@ def _generation(spans: Sequence[StageSpan], begin: int, answer: Answer | None) -
     assert last is not None, "one of them is there"
     # Where the model does not say when its prefill was over, the time to the first token is one with the rest.
     yield Span(
-        "rag.llm.generation",
-        begin + _ns(starts[0]),
-        begin + _ns(last.start_s + last.seconds),
+        GENERATION,
+        begin + nanoseconds(starts[0]),
+        begin + nanoseconds(last.start_s + last.seconds),
         _token_facts(answer),
     )
 
 
 def _prefill_span(span: StageSpan, begin: int, counted: Prefill | None) -> Span:
     name = "rag.llm.prefill"
-    start_ns = begin + _ns(span.start_s)
-    end_ns = start_ns + _ns(span.seconds)
+    start_ns = begin + nanoseconds(span.start_s)
+    end_ns = start_ns + nanoseconds(span.seconds)
     if counted is None:
         return Span(name, start_ns, end_ns)
     # Before the cache was filled the thread waited for the one before it, or for the model.
-    filled_ns = max(start_ns, end_ns - _ns(counted.seconds))
+    filled_ns = max(start_ns, end_ns - nanoseconds(counted.seconds))
     inner = [Span(f"{name}.begin", start_ns, filled_ns)]
     for number, batch in enumerate(counted.batches):
-        at = filled_ns + _ns(batch.start_s)
+        at = filled_ns + nanoseconds(batch.start_s)
         facts: dict[str, Value] = {f"{name}.batch.tokens": batch.tokens, f"{name}.batch.number": number}
-        inner.append(Span(f"{name}.batch", at, at + _ns(batch.seconds), facts))
+        inner.append(Span(f"{name}.batch", at, at + nanoseconds(batch.seconds), facts))
     kv = "rag.kv.restore"
     for restore in counted.restores:
-        at = filled_ns + _ns(restore.start_s)
+        at = filled_ns + nanoseconds(restore.start_s)
         state: dict[str, Value] = {
             f"{kv}.hits": int(restore.tokens > 0),
             f"{kv}.bytes": restore.size_bytes,
             f"{kv}.tokens": restore.tokens,
             f"{kv}.tier": restore.tier or "none",
         }
-        inner.append(Span(kv, at, at + _ns(restore.seconds), state))
+        inner.append(Span(kv, at, at + nanoseconds(restore.seconds), state))
     for save in counted.saves:
-        at = filled_ns + _ns(save.start_s)
-        inner.append(Span("rag.kv.save", at, at + _ns(save.seconds), {"rag.kv.save.bytes": save.size_bytes}))
+        at = filled_ns + nanoseconds(save.start_s)
+        inner.append(Span("rag.kv.save", at, at + nanoseconds(save.seconds), {"rag.kv.save.bytes": save.size_bytes}))
     if not counted.restores:  # nothing was saved to look for; what the context held was kept or not
         inner.append(Span(kv, filled_ns, filled_ns, {f"{kv}.hits": 0, f"{kv}.bytes": 0, f"{kv}.tokens": 0}))
     first_kv = next(place for place, each in enumerate(inner) if each.name == kv)
@@ -259,25 +264,23 @@ def _prefill_span(span: StageSpan, begin: int, counted: Prefill | None) -> Span:
 
 def _token_facts(answer: Answer | None) -> Mapping[str, Value]:
     """What each token took, as rows of numbers: a span for each would be a hundred times as much."""
-    name = "rag.llm.generation"
     trace = answer.trace if answer is not None else None
     if answer is None or trace is None:
         return {}
-    facts: dict[str, Value] = {f"{name}.tokens": answer.tokens.answer, f"{name}.stop_reason": answer.stop_reason}
+    facts: dict[str, Value] = {
+        f"{GENERATION}.tokens": answer.tokens.answer,
+        f"{GENERATION}.stop_reason": answer.stop_reason,
+    }
     if len(trace.token_ns) > 1:
         decoding_ns = trace.token_ns[-1] - trace.token_ns[0]
         if decoding_ns > 0:
-            facts[f"{name}.tokens_per_second"] = round((len(trace.token_ns) - 1) * 1e9 / decoding_ns, 2)
+            facts[f"{GENERATION}.tokens_per_second"] = round((len(trace.token_ns) - 1) * 1e9 / decoding_ns, 2)
     # Stamps count from when the ask flow began; so does nothing else in a trace.
-    facts[f"{name}.asked_ns"] = trace.began_ns
-    facts[f"{name}.token.ns"] = trace.token_ns[:MOST_TOKENS]
+    facts[f"{GENERATION}.asked_ns"] = trace.began_ns
+    facts[f"{GENERATION}.token.ns"] = trace.token_ns[:MOST_TOKENS]
     for kind in TOKEN_KINDS:
         if trace.tokens:
-            facts[f"{name}.token.{kind}_ns"] = tuple(
+            facts[f"{GENERATION}.token.{kind}_ns"] = tuple(
                 getattr(timing, f"{kind}_ns") for timing in trace.tokens[:MOST_TOKENS]
             )
     return facts
-
-
-def _ns(seconds: float) -> int:
-    return round(seconds * 1e9)

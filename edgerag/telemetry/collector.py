@@ -14,6 +14,7 @@ from edgerag.types import LoopbackEndpoint
 
 _TIMEOUT_S = 2.0  # to connect, and for each read
 _MOST_REPLY_BYTES = 65_536
+_REMEDY = "Start it, or take trace.otlp out of the settings."
 
 
 class _Connection(http.client.HTTPConnection):
@@ -50,6 +51,3 @@ def send(otlp: str, endpoint: LoopbackEndpoint) -> None:
         raise TracesError(f"The collector at {where} cannot be reached: {error}.", remedy=_REMEDY) from error
     finally:
         connection.close()
-
-
-_REMEDY = "Start it, or take trace.otlp out of the settings."

@@ -6,9 +6,9 @@ Of a run with more runs of stages than ``MOST_SPANS`` the first ones have spans,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from edgerag.telemetry.spans import INGEST, THREAD, Span, Value, nested
+from edgerag.telemetry.spans import INGEST, LONGEST_TEXT, THREAD, Span, Value, nanoseconds, nested
 from edgerag.telemetry.stopwatch import StageSum
 from edgerag.types import IngestDone, Outcome, StageSpan
 
@@ -18,7 +18,7 @@ _OUTCOMES: tuple[Outcome, ...] = ("ingested", "unchanged", "skipped", "failed", 
 
 
 @dataclass(frozen=True, slots=True)
-class Ingested:
+class MeasuredIngest:
     """One ingest, whole or not."""
 
     began_ns: int
@@ -27,26 +27,26 @@ class Ingested:
     sums: Mapping[str, StageSum]
     done: IngestDone | None  # None where it failed, or nobody waited for its end
     error: str = ""
-    facts: Mapping[str, Value] | None = None
+    facts: Mapping[str, Value] = field(default_factory=dict)
 
 
-def ingest_span(ingested: Ingested, *, content: bool = False) -> Span:
+def ingest_span(ingested: MeasuredIngest, *, content: bool = False) -> Span:
     """The root, with all in it. With ``content`` the paths of the files, too."""
     begin = ingested.began_ns
     inner = [_stage_span(span, begin) for span in ingested.spans]
-    end = max([begin + round(ingested.seconds * 1e9), *(span.end_ns for span in inner)])
-    facts: dict[str, Value] = dict(ingested.facts or {})
+    end = max([begin + nanoseconds(ingested.seconds), *(span.end_ns for span in inner)])
+    facts: dict[str, Value] = dict(ingested.facts)
     for stage, total in ingested.sums.items():
         facts |= {
             f"{INGEST}.{stage}.count": total.count,
-            f"{INGEST}.{stage}.ns": round(total.seconds * 1e9),
+            f"{INGEST}.{stage}.ns": nanoseconds(total.seconds),
         }
     facts[f"{INGEST}.spans_left_out"] = sum(total.count for total in ingested.sums.values()) - len(ingested.spans)
     if (done := ingested.done) is not None:
         facts |= {f"{INGEST}.files.{outcome}": done.count(outcome) for outcome in _OUTCOMES}
         facts |= {f"{INGEST}.chunks": done.chunks_embedded, f"{INGEST}.interrupted": done.interrupted}
         if content:
-            facts[f"{INGEST}.paths"] = "\n".join(report.path for report in done.reports)[:64_000]
+            facts[f"{INGEST}.paths"] = "\n".join(report.path for report in done.reports)[:LONGEST_TEXT]
     return nested(Span(INGEST, begin, end, facts, tuple(inner), ingested.error))
 
 
@@ -55,5 +55,5 @@ def _stage_span(span: StageSpan, begin: int) -> Span:
     facts: dict[str, Value] = {f"{name}.{key}": value for key, value in span.facts}
     if span.stage in _BESIDE:
         facts[THREAD] = _BESIDE[span.stage]
-    start_ns = begin + round(span.start_s * 1e9)
-    return Span(name, start_ns, start_ns + round(span.seconds * 1e9), facts)
+    start_ns = begin + nanoseconds(span.start_s)
+    return Span(name, start_ns, start_ns + nanoseconds(span.seconds), facts)

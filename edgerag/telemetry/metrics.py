@@ -23,8 +23,8 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from edgerag.errors import StorageFull, TracesError, UsageError
 from edgerag.locations import user_path
-from edgerag.telemetry.answer_spans import Asked
-from edgerag.telemetry.ingest_spans import Ingested
+from edgerag.telemetry.answer_spans import RETRIEVAL, MeasuredAnswer
+from edgerag.telemetry.ingest_spans import MeasuredIngest
 from edgerag.types import Answer
 
 _HOST = "127.0.0.1"
@@ -33,7 +33,6 @@ _BEGIN = b"# HELP rag_"  # of every text that is made here
 _SEARCH_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _ANSWER_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 _TOKEN_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
-_RETRIEVAL = frozenset({"keyword", "embed", "vector", "fuse", "scan"})
 
 
 class Metrics:
@@ -84,9 +83,9 @@ class Metrics:
             )
         }
 
-    def count(self, work: Asked | Ingested) -> None:
+    def count(self, work: MeasuredAnswer | MeasuredIngest) -> None:
         """Adds one answer, or one ingest."""
-        if isinstance(work, Ingested):
+        if isinstance(work, MeasuredIngest):
             if work.done is not None:
                 for report in work.done.reports:
                     self._files.labels(report.outcome).inc()
@@ -95,7 +94,7 @@ class Metrics:
         answer = work.answer
         self._answers.labels("failed" if answer is None else answer.stop_reason).inc()
         self._answer_s.observe(work.lead_s + work.seconds)
-        found = [span for span in work.spans if span.stage in _RETRIEVAL]
+        found = [span for span in work.spans if span.stage in RETRIEVAL]
         if found:
             began = min(span.start_s for span in found)
             self._retrieval_s.observe(max(span.start_s + span.seconds for span in found) - began)

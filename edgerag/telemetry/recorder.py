@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from edgerag.config import Settings
 from edgerag.errors import EdgeragError
-from edgerag.telemetry.answer_spans import Asked, answer_span
-from edgerag.telemetry.ingest_spans import MOST_SPANS, Ingested, ingest_span
+from edgerag.telemetry.answer_spans import MeasuredAnswer, answer_span
+from edgerag.telemetry.ingest_spans import MOST_SPANS, MeasuredIngest, ingest_span
 from edgerag.telemetry.spans import Span, Value
 from edgerag.telemetry.stopwatch import Stopwatch
 from edgerag.types import Answer, AnswerDone, IngestDone, LoopbackEndpoint
@@ -32,7 +32,7 @@ EventT = TypeVar("EventT", covariant=True)
 _MOST_WAITING = 64  # traces to be kept; more come only where the disk hangs
 _CLOSING_S = 5.0  # how long the end of the program waits for the last trace
 _ABANDONED = "abandoned"  # the outcome of what nobody read to its end
-_Work = Asked | Ingested
+_Work = MeasuredAnswer | MeasuredIngest
 
 
 class Events(Protocol[EventT]):
@@ -90,7 +90,7 @@ class Recorder:
                 seconds = next((each.seconds for each in answer.timings if each.stage == "total"), seconds)
             trace = answer.trace if answer is not None else None
             spans = trace.spans if trace is not None else stopwatch.spans()
-            self._put(Asked(stopwatch.began_ns, seconds, spans, answer, lead_s, error))
+            self._put(MeasuredAnswer(stopwatch.began_ns, seconds, spans, answer, lead_s, error))
 
     def ingested(self, events: Events[EventT]) -> Iterator[EventT]:
         """The same of an ingest."""
@@ -107,7 +107,7 @@ class Recorder:
             raise
         finally:
             seconds = stopwatch.elapsed()
-            self._put(Ingested(stopwatch.began_ns, seconds, stopwatch.spans(), stopwatch.sums(), done, error))
+            self._put(MeasuredIngest(stopwatch.began_ns, seconds, stopwatch.spans(), stopwatch.sums(), done, error))
 
     def serve(self) -> None:
         """Opens the port of ``metrics.port``, where one is set and not open yet."""
@@ -217,14 +217,14 @@ class Recorder:
 
     def _root(self, work: _Work, settings: Settings) -> Span:
         work = replace(work, facts=self._facts())
-        if isinstance(work, Asked):
+        if isinstance(work, MeasuredAnswer):
             return answer_span(work, content=settings.trace.content)
         return ingest_span(work, content=settings.trace.content)
 
     def _put_in_ring(self, work: _Work, root: Span, trace_id: str, otlp: str, keep: int) -> None:
         from edgerag.telemetry.ring import TraceHead, TraceRing
 
-        kind: TraceKind = "ask" if isinstance(work, Asked) else "ingest"
+        kind: TraceKind = "ask" if isinstance(work, MeasuredAnswer) else "ingest"
         if self._ring is None:
             self._ring = TraceRing(self._file, mode="write")
         head = TraceHead(trace_id, kind, root.start_ns, root.ns, outcome_of(work))
@@ -247,6 +247,6 @@ def outcome_of(work: _Work) -> str:
     """In a word: the stop reason of an answer, or what it failed with."""
     if work.error:
         return work.error
-    if isinstance(work, Asked):
+    if isinstance(work, MeasuredAnswer):
         return work.answer.stop_reason if work.answer is not None else _ABANDONED
     return "interrupted" if work.done is not None and work.done.interrupted else "done"

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
-from urllib.parse import quote
 
 from edgerag.errors import StorageFull, TracesError
+from edgerag.private_database import make_private, reading_uri, writing_uri
 from edgerag.telemetry.otlp import from_otlp
 from edgerag.telemetry.spans import TraceTree
 
@@ -44,6 +44,7 @@ CREATE TABLE traces (
 CREATE INDEX traces_of_kind ON traces (kind, number, size_bytes);
 CREATE INDEX traces_by_duration ON traces (kind, duration_ns);
 """
+_STAMPS = ("application_id", "user_version")
 _HEAD = "trace_id, kind, began_ns, duration_ns, outcome, size_bytes"
 _HEAD_TYPES = [str, str, int, int, str, int]
 _MADE_ANEW = "Delete the file: the next answer makes it."
@@ -69,10 +70,10 @@ class TraceRing:
         self._path = path
         with self._translated():
             if mode == "write":
-                _make_private(path)
-                self._db = self._connect("")
+                make_private(path)
+                self._db = self._connect(writing_uri(path))
             elif path.exists():
-                self._db = self._connect("?mode=ro" if os.access(path.parent, os.W_OK) else _read_only(path))
+                self._db = self._connect(reading_uri(path, can_make_files=os.access(path.parent, os.W_OK)))
             else:
                 raise _nothing_yet()
             try:
@@ -81,9 +82,9 @@ class TraceRing:
                 self._db.close()
                 raise
 
-    def _connect(self, how: str) -> sqlite3.Connection:
+    def _connect(self, uri: str) -> sqlite3.Connection:
         return sqlite3.connect(
-            f"file:{quote(os.fsencode(self._path.absolute()))}{how}",
+            uri,
             uri=True,
             timeout=_BUSY_TIMEOUT_S,
             isolation_level=None,
@@ -240,24 +241,5 @@ class TraceRing:
             raise StorageFull(what, remedy="Make the folder writable, or set trace.keep to 0.") from error
 
 
-_STAMPS = ("application_id", "user_version")
-
-
 def _nothing_yet() -> TracesError:
     return TracesError("No answer was traced yet.", remedy="Ask something; `trace.keep` must not be 0.")
-
-
-def _read_only(path: Path) -> str:
-    """How to open it where SQLite can make no files beside it."""
-    log = path.with_name(f"{path.name}-wal")
-    return "?mode=ro" if log.exists() and log.stat().st_size else "?mode=ro&immutable=1"
-
-
-def _make_private(path: Path) -> None:
-    """Makes the file, or takes it from everybody but its owner; SQLite gives what lies beside it the same mode."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        os.fchmod(descriptor, 0o600)
-    finally:
-        os.close(descriptor)

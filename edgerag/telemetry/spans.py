@@ -12,7 +12,9 @@ from edgerag.types import Fact
 
 ASK = "rag.query"  # the roots
 INGEST = "rag.ingest"
+GENERATION = "rag.llm.generation"  # the span that has the rows of tokens
 THREAD = "thread.name"  # of a span whose work is done beside the one around it
+LONGEST_TEXT = 64_000  # characters of each text in a trace, where text is wanted
 Value = Fact | tuple[int, ...]
 
 
@@ -67,6 +69,16 @@ class TraceTree:
 
     trace_id: str  # 32 hexadecimal digits
     root: Span
+
+
+def nanoseconds(seconds: float) -> int:
+    return round(seconds * 1e9)
+
+
+def token_row(span: Span, key: str) -> tuple[int, ...]:
+    """One number for each token of a span called GENERATION; none where they were not kept."""
+    value = span.facts.get(f"{GENERATION}.token.{key}", ())
+    return value if isinstance(value, tuple) else ()
 
 
 def nested(span: Span) -> Span:

@@ -9,16 +9,14 @@ described in docs/index-format.md.
 from __future__ import annotations
 
 import contextlib
-import errno
-import os
 import sqlite3
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote
 
 from edgerag.errors import StorageFull, ThreadsError
 from edgerag.machine.disk import storage_error
+from edgerag.private_database import make_private, reading_uri, writing_uri
 
 # "ERTH": tells this file from others of SQLite, and from those of libraries.
 APPLICATION_ID = 0x45525448
@@ -76,8 +74,8 @@ class Database:
         with self._translated():
             place, is_writable = ":memory:", True
             if path is not None:
-                is_writable = _make_private(path)
-                place = _uri(path, is_writable=is_writable)
+                is_writable = make_private(path)
+                place = writing_uri(path) if is_writable else reading_uri(path, can_make_files=False)
             self._connection = sqlite3.connect(
                 place,
                 uri=path is not None,
@@ -183,29 +181,3 @@ class Database:
             raise ThreadsError(f"The conversations in {self.path} are damaged.", remedy=_KEEP_A_COPY) from error
         except OSError as error:
             raise storage_error(error, self.path or Path()) from error
-
-
-def _uri(path: Path, *, is_writable: bool) -> str:
-    name = f"file:{quote(os.fsencode(path.absolute()))}"
-    if is_writable:
-        return name
-    log = path.with_name(f"{path.name}-wal")
-    # Without a log nobody is writing, and SQLite need not make files to read it, which it cannot here.
-    return f"{name}?mode=ro" if log.exists() and log.stat().st_size else f"{name}?mode=ro&immutable=1"
-
-
-def _make_private(path: Path) -> bool:
-    """Makes the file, or takes it from everybody but its owner. SQLite gives what lies beside it the same mode. False
-    for a file that is there and can only be read."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        if error.errno in (errno.EROFS, errno.EACCES) and os.access(path, os.R_OK) and path.stat().st_size:
-            return False
-        raise
-    try:
-        os.fchmod(descriptor, 0o600)
-    finally:
-        os.close(descriptor)
-    return True

@@ -31,11 +31,6 @@ class ThreadStore:
         self._database = Database(path)
         self._clock_ns = clock_ns
 
-    @property
-    def is_kept(self) -> bool:
-        """Whether they outlive the program."""
-        return self._database.path is not None
-
     def close(self) -> None:
         self._database.close()
 

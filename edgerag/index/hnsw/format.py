@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from edgerag.errors import RESTORE_LIBRARY, EmbedderMismatch, LibraryDamaged, LibraryVersionUnknown
+from edgerag.errors import REPAIR_LIBRARY, EmbedderMismatch, LibraryDamaged, LibraryVersionUnknown
 from edgerag.index.hnsw import codes
 from edgerag.types import EmbedderIdentity
 
@@ -438,14 +438,14 @@ def block_name(header: Header, block: int) -> str:
 
 
 def damaged(path: Path, what: str) -> LibraryDamaged:
-    return LibraryDamaged(f"{path} {what}.", remedy=RESTORE_LIBRARY)
+    return LibraryDamaged(f"{path} {what}.", remedy=REPAIR_LIBRARY)
 
 
 def unreadable(path: Path, error: OSError) -> LibraryDamaged:
     """A file that is there and cannot be opened: often for a reason that goes away, so nothing is to be deleted yet."""
     return LibraryDamaged(
         f"{path} cannot be read: {error.strerror or error}.",
-        remedy=f"Check the rights of the file, and the disk. If it goes on: {RESTORE_LIBRARY}",
+        remedy=f"Check the rights of the file, and the disk. If it goes on: {REPAIR_LIBRARY}",
     )
 
 

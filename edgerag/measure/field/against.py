@@ -70,10 +70,7 @@ def against_text(compared: Mapping[str, Any]) -> str:
 def _differences(now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:
     for what, ours, theirs in (
         *((key, _inner(now, "machine", key), _inner(before, "machine", key)) for key in _SAME_MACHINE),
-        *(
-            (f"{kind} model", _inner(now, "models", kind), _inner(before, "models", kind))
-            for kind in ("chat", "embedder")
-        ),
+        *((f"{kind} model", _inner(now, "models", kind), _inner(before, "models", kind)) for kind in _MODELS),
         ("effort (--quick)", now.get("quick"), before.get("quick")),
     ):
         if ours != theirs:

@@ -34,7 +34,7 @@ _WEIGHTS = ("Q4_0", "Q8_0", "F16")
 # Larger ones take minutes and gigabytes to requantise.
 _LARGEST_REQUANTISED_BYTES = 700_000_000
 _SOURCES_PER_PROMPT = 20
-_SEARCHING = ("plan", "keyword", "embed", "vector", "fuse", "rerank", "read")
+_SEARCHING = ("plan", "keyword", "embed", "vector", "fuse", "rerank")
 
 
 def never() -> bool:
@@ -80,9 +80,7 @@ def stages(bench: Scratch) -> PartResult:
         for stage, taken in seconds.items():
             shares.setdefault(stage, []).append(taken / total)
     figures = {f"share_{stage}": round(statistics.median(values), 4) for stage, values in shares.items()}
-    searching = sum(
-        figures.get(f"share_{stage}", 0.0) for stage in ("plan", "keyword", "embed", "vector", "fuse", "rerank")
-    )
+    searching = sum(figures.get(f"share_{stage}", 0.0) for stage in _SEARCHING)
     return PartResult(
         name,
         "Which share of an answer's time does each stage take?",

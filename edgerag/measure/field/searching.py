@@ -9,7 +9,7 @@ from typing import Any
 
 from edgerag.ask.plan import make_plan, read_question
 from edgerag.ask.rank import rank
-from edgerag.ask.relevance import chunk_probability
+from edgerag.ask.relevance import judged_count, probabilities_of
 from edgerag.ask.select import redundancy, select
 from edgerag.index.hnsw.kernel import load_kernel, supported_paths
 from edgerag.index.hnsw.residency import Residency
@@ -25,7 +25,6 @@ _DIMENSION = 384
 _EF = 80  # the default of retrieval.ef_search
 _K = 10
 _FIXED = 5  # sources, as most programs take
-_JUDGED = 10
 _WALKS_PER_RUN = 300
 
 
@@ -154,19 +153,10 @@ def choosing(bench: Scratch) -> PartResult:
             stopwatch=Stopwatch(),
             cancelled=lambda: False,
         )
-        judged = ranked.hits[: max(_JUDGED, 2 * plan.source_count)]
-        chances = {
-            hit.chunk.id: chunk_probability(
-                nearness=hit.scores.nearness,
-                covered=hit.scores.covered,
-                together=hit.scores.together,
-                script=plan.script,
-            )
-            for hit in judged
-        }
+        judged = ranked.hits[: judged_count(plan)]
         chosen = select(
             judged,
-            probabilities=chances,
+            probabilities=probabilities_of(judged, script=plan.script),
             question=plan.question,
             count=plan.source_count,
             most=max(plan.source_count, plan.most_sources),

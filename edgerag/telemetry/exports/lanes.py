@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from edgerag.telemetry.answer_spans import TOKEN_KINDS
-from edgerag.telemetry.spans import Span, TraceTree, Value
+from edgerag.telemetry.spans import GENERATION, Span, TraceTree, Value, token_row
 
-GENERATION = "rag.llm.generation"
 _TOKENS_LANE = "tokens"
 
 
@@ -68,8 +67,8 @@ def _place(
 
 def _tokens(span: Span, zero: int, whole_ns: int) -> Iterator[Slice]:
     """A slice for each token, in which its parts lie one after the other; the stamp is where it was there."""
-    stamps = _row(span, "ns")
-    parts = {kind: _row(span, f"{kind}_ns") for kind in TOKEN_KINDS}
+    stamps = token_row(span, "ns")
+    parts = {kind: token_row(span, f"{kind}_ns") for kind in TOKEN_KINDS}
     asked_ns = span.start_ns - zero
     free_ns = asked_ns
     shift = _asked_shift(span, zero, stamps)
@@ -94,8 +93,3 @@ def _asked_shift(span: Span, zero: int, stamps: Sequence[int]) -> int:
     """Stamps count from when the answer began, the trace from when the question came."""
     begun = span.facts.get(f"{GENERATION}.asked_ns", 0)
     return (int(begun) - zero) if stamps and isinstance(begun, int) and begun else 0
-
-
-def _row(span: Span, key: str) -> tuple[int, ...]:
-    value = span.facts.get(f"{GENERATION}.token.{key}", ())
-    return value if isinstance(value, tuple) else ()

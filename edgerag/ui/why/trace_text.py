@@ -6,8 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from edgerag.telemetry.answer_spans import TOKEN_KINDS
-from edgerag.telemetry.exports.lanes import GENERATION
-from edgerag.telemetry.spans import THREAD, Span, TraceTree
+from edgerag.telemetry.spans import GENERATION, INGEST, THREAD, Span, TraceTree, token_row
 from edgerag.types import StageSpan
 from edgerag.ui.plain import one_line
 from edgerag.ui.why import said
@@ -69,7 +68,7 @@ def _figure_lines(root: Span) -> Iterator[str]:
     told: set[str] = set()
     for span in root.walk():
         facts = {key: value for key, value in span.facts.items() if key != THREAD and not isinstance(value, tuple)}
-        if not facts or (span.name in told and root.name == "rag.ingest"):
+        if not facts or (span.name in told and root.name == INGEST):
             continue
         told.add(span.name)
         figures = "  ".join(
@@ -90,14 +89,14 @@ def _value_text(value: object) -> str:
 
 def _token_lines(span: Span) -> Iterator[str]:
     """What the tokens took, by parts."""
-    stamps = _row(span, "ns")
+    stamps = token_row(span, "ns")
     gaps = token_gaps_ms(stamps)
     if not gaps:
         return
     yield ""
     yield f"Tokens: {len(stamps)}, {said.gap_words(gaps)} from one to the next"
     for kind in TOKEN_KINDS:
-        if row := [ns / 1e6 for ns in _row(span, f"{kind}_ns")]:
+        if row := [ns / 1e6 for ns in token_row(span, f"{kind}_ns")]:
             figures = f"median {quantile(row, 0.5):8.3f} ms  p95 {quantile(row, 0.95):8.3f} ms"
             yield f"  {kind:<12}{figures}  {_sum_text(row)}"
     yield "each token (· drafted, ░ usual, ▒ ▓ slow, █ a stall or a whole draft):"
@@ -106,8 +105,3 @@ def _token_lines(span: Span) -> Iterator[str]:
 
 def _sum_text(row: Sequence[float]) -> str:
     return f"{said.seconds_words(sum(row) / 1000)} in all"
-
-
-def _row(span: Span, key: str) -> tuple[int, ...]:
-    value = span.facts.get(f"{GENERATION}.token.{key}", ())
-    return value if isinstance(value, tuple) else ()

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgerag.errors import EdgeragError
+from edgerag.errors import EdgeragError, LibraryDamaged
 from edgerag.index import at_rest
 from edgerag.index.bits import flipped_bit
 from edgerag.index.library import Library
@@ -44,11 +44,11 @@ def made(opened: Any, material: Any) -> Path:
 Truth = dict[str, Any]
 
 
-def shown(library: Library) -> Truth:
+def shown(library: Library, *, most: int = 200) -> Truth:
     """What an answer could be made of, by path and place."""
     documents = {document.path: library.parsed_document(document.id) for document in library.documents()}
     hits = {}
-    for chunk in library.chunks(list(range(1, 200))):
+    for chunk in library.chunks(list(range(1, most))):
         place = (chunk.path, chunk.chunk.ordinal)
         hits[place] = (chunk.title, chunk.chunk.text, chunk.chunk.start, chunk.chunk.line_first, chunk.chunk.page_first)
     return {"documents": documents, "passages": hits}
@@ -195,6 +195,7 @@ def test_a_whole_lost_page_costs_its_own_rows_and_names_them(made: Path, opened:
         truth = shown(reader)
     files = files_of(made)
     pages = len(files["library.sqlite"]) // 4096
+    refused: dict[int, str] = {}
     for page in range(1, pages):
         put_back(made, files)
         with (made / "library.sqlite").open("r+b") as stream:
@@ -204,7 +205,8 @@ def test_a_whole_lost_page_costs_its_own_rows_and_names_them(made: Path, opened:
         assert wrongly_shown(opened, truth) == [], page
         try:
             done, _, _ = mend(opened, made)
-        except EdgeragError:
+        except EdgeragError as error:
+            refused[page] = error.message
             continue
         with opened() as library:
             material.embed_pending(library)
@@ -214,6 +216,36 @@ def test_a_whole_lost_page_costs_its_own_rows_and_names_them(made: Path, opened:
         assert gone <= named or any(path.startswith("document #") for path in named), (page, gone, named)
         for place, seen in now["passages"].items():
             assert truth["passages"][place] == seen, (page, place)
+    # The page that names the embedder, and those of the schema.
+    assert all("which embedder" in said or "cannot be opened" in said for said in refused.values()), refused
+
+
+def test_a_lost_page_of_passages_costs_no_others_and_their_documents_are_named(opened: Any, material: Any) -> None:
+    library = opened()
+    for name in "abcdefgh":
+        material.put(library, f"/docs/{name}", [f"{word} of {name}, {'and more ' * 10}" for word in WORDS])
+    material.embed_pending(library)
+    library.close()
+    folder = Path(library.folder)
+    with opened(mode="read") as reader:
+        truth = set(shown(reader, most=1 + 8 * len(WORDS))["passages"])
+    files = files_of(folder)
+    database = files["library.sqlite"]
+    # Leaves of a table with a heading in every row.
+    leaves = [
+        at
+        for at in range(0, len(database), 4096)
+        if database[at] == 0x0D and database[at : at + 4096].count(b"Top") > 9
+    ]
+    assert len(leaves) > 3
+    for at in leaves:
+        put_back(folder, files)
+        (folder / "library.sqlite").write_bytes(database[:at] + bytes(range(256)) * 16 + database[at + 4096 :])
+        done, _, _ = mend(opened, folder)
+        with opened(mode="read") as reader:
+            now = set(shown(reader, most=1 + 8 * len(WORDS))["passages"])
+        assert len(now) > len(truth) // 2, at
+        assert {path for path, _ in truth - now} == {loss.path for loss in done.losses}, at
 
 
 def test_nothing_is_written_onto_a_damaged_library(made: Path, opened: Any, material: Any) -> None:
@@ -222,6 +254,35 @@ def test_nothing_is_written_onto_a_damaged_library(made: Path, opened: Any, mate
     with pytest.raises(EdgeragError, match="library repair"), opened() as library:
         material.put(library, "/docs/new", ["more"])
     assert (made / "library.sqlite").read_bytes() == before
+
+
+@pytest.mark.parametrize("harm", ["missing", "cut", "no segment"])
+def test_a_segment_that_is_no_more_is_mended_by_what_is_advised(
+    made: Path, opened: Any, material: Any, harm: str
+) -> None:
+    segment = sorted((made / "segments").glob("*.hnsw"))[0]
+    if harm == "missing":
+        segment.unlink()
+    else:
+        segment.write_bytes(segment.read_bytes()[:3000] if harm == "cut" else b"notes" * 1000)
+    with opened(mode="read") as reader:
+        (finding,) = (finding for finding in reader.verify() if finding.severity == "error")
+        assert segment.name in finding.message
+        assert "library repair" in finding.remedy
+    _, waiting, _ = mend(opened, made)
+    assert waiting
+    with opened() as library:
+        material.embed_pending(library)
+        assert len(library.search_vectors(material.vector("q"), limit=5, ef_search=50)) == 5
+    assert not is_found(opened)
+
+
+def test_what_cannot_be_mended_is_not_to_be_mended_again(made: Path) -> None:
+    (made / "library.sqlite").write_bytes(b"notes" * 1000)
+    (made / at_rest.NAME).unlink()
+    with pytest.raises(LibraryDamaged) as refused:
+        repair_database(made)
+    assert "from a copy" in refused.value.remedy
 
 
 def test_a_document_that_is_touched_is_named(made: Path, opened: Any) -> None:

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from traced import answer
 
-from edgerag.telemetry.answer_spans import MOST_TOKENS, NAMES, Asked, answer_span
+from edgerag.telemetry.answer_spans import MOST_TOKENS, NAMES, MeasuredAnswer, answer_span
 from edgerag.telemetry.exports.lanes import lanes
-from edgerag.telemetry.ingest_spans import Ingested, ingest_span
+from edgerag.telemetry.ingest_spans import MeasuredIngest, ingest_span
 from edgerag.telemetry.spans import Span, TraceTree
 from edgerag.telemetry.stopwatch import StageSum
 from edgerag.types import Prefill, PrefillBatch, StageSpan, StateRestore, TokenTime, Trace
@@ -55,7 +55,7 @@ def test_children_lie_within_their_parents(
         began_ns=10**18,
         tokens=tuple(time for time, _ in tokens),
     )
-    root = answer_span(Asked(10**18, whole, stages, answer(trace, prefill), lead))
+    root = answer_span(MeasuredAnswer(10**18, whole, stages, answer(trace, prefill), lead))
     assert_nested(root)
     assert 0 <= root.explained_ns() <= root.ns
     for lane in lanes(TraceTree("0" * 32, root)):
@@ -73,7 +73,7 @@ def test_children_lie_within_their_parents(
 @given(spans, seconds)
 def test_those_of_an_ingest_do_too(stages: list[StageSpan], whole: float) -> None:
     sums = {"parse": StageSum(len(stages) + 3, 1.0)}
-    root = ingest_span(Ingested(10**18, whole, stages, sums, None, "LibraryBusy"))
+    root = ingest_span(MeasuredIngest(10**18, whole, stages, sums, None, "LibraryBusy"))
     assert_nested(root)
     assert root.error == "LibraryBusy"
     assert root.facts["rag.ingest.spans_left_out"] == 3
@@ -81,7 +81,7 @@ def test_those_of_an_ingest_do_too(stages: list[StageSpan], whole: float) -> Non
 
 def test_an_answer_that_failed_has_the_spans_until_then() -> None:
     stages = [StageSpan("plan", 0.0, 0.1), StageSpan("keyword", 0.1, 0.2)]
-    root = answer_span(Asked(10**18, 0.5, stages, None, error="LibraryDamaged"))
+    root = answer_span(MeasuredAnswer(10**18, 0.5, stages, None, error="LibraryDamaged"))
     assert [span.name for span in root.walk()] == [
         "rag.query",
         "rag.query.parse",
@@ -103,7 +103,7 @@ def test_no_more_tokens_are_kept_than_say_something() -> None:
         token_ns=tuple(range(MOST_TOKENS + 10)),
         tokens=(TokenTime(1, 2, 3, 4),) * (MOST_TOKENS + 10),
     )
-    root = answer_span(Asked(10**18, 9.0, trace.spans, answer(trace)))
+    root = answer_span(MeasuredAnswer(10**18, 9.0, trace.spans, answer(trace)))
     (generation,) = [span for span in root.walk() if span.name == "rag.llm.generation"]
     rows = [value for value in generation.facts.values() if isinstance(value, tuple)]
     assert {len(row) for row in rows} == {MOST_TOKENS}
@@ -111,7 +111,7 @@ def test_no_more_tokens_are_kept_than_say_something() -> None:
 
 def test_words_are_only_in_what_was_asked_for() -> None:
     trace = Trace((StageSpan("plan", 0.0, 1.0),))
-    asked = Asked(10**18, 1.0, trace.spans, replace(answer(trace), question="the secret", text="is out"))
+    asked = MeasuredAnswer(10**18, 1.0, trace.spans, replace(answer(trace), question="the secret", text="is out"))
     for content in (False, True):
         told = repr(answer_span(asked, content=content))
         assert ("the secret" in told) is ("is out" in told) is content

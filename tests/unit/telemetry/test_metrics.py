@@ -15,8 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from traced import answer
 
 from edgerag.errors import StorageFull, TracesError, UsageError
-from edgerag.telemetry.answer_spans import Asked
-from edgerag.telemetry.ingest_spans import Ingested
+from edgerag.telemetry.answer_spans import MeasuredAnswer
+from edgerag.telemetry.ingest_spans import MeasuredIngest
 from edgerag.telemetry.metrics import Metrics
 from edgerag.types import FileReport, IngestDone, Prefill, StageSpan, StateRestore, Trace
 
@@ -30,11 +30,11 @@ def metrics() -> Iterator[Metrics]:
     made.close()
 
 
-def asked() -> Asked:
+def asked() -> MeasuredAnswer:
     stages = (StageSpan("keyword", 0.0, 0.01), StageSpan("vector", 0.015, 0.005))
     prefill = Prefill(1, 2, 3, 40, 2.0, restores=(StateRestore(0, 0.1, tokens=4), StateRestore(0.2, 0.1)))
     trace = Trace(stages, token_ns=(NS, NS + 20_000_000, NS + 60_000_000))
-    return Asked(0, 2.0, stages, answer(trace, prefill))
+    return MeasuredAnswer(0, 2.0, stages, answer(trace, prefill))
 
 
 def values(metrics: Metrics) -> dict[str, float]:
@@ -47,7 +47,7 @@ def values(metrics: Metrics) -> dict[str, float]:
 
 def test_an_answer_is_counted(metrics: Metrics) -> None:
     metrics.count(asked())
-    metrics.count(Asked(0, 0.5, (), None, error="ModelDamaged"))
+    metrics.count(MeasuredAnswer(0, 0.5, (), None, error="ModelDamaged"))
     found = values(metrics)
     assert found["rag_answers_total{outcome=end}"] == found["rag_answers_total{outcome=failed}"] == 1
     assert found["rag_retrieval_latency_seconds_bucket{le=0.01}"] == 0
@@ -64,7 +64,7 @@ def test_an_answer_is_counted(metrics: Metrics) -> None:
 
 def test_an_ingest_is_counted_by_what_became_of_the_files(metrics: Metrics) -> None:
     reports = tuple(FileReport(str(n), outcome, "", 0) for n, outcome in enumerate(("ingested", "ingested", "failed")))  # type: ignore[arg-type]
-    metrics.count(Ingested(0, 1.0, (), {}, IngestDone(reports, 12, 1.0, interrupted=False)))
+    metrics.count(MeasuredIngest(0, 1.0, (), {}, IngestDone(reports, 12, 1.0, interrupted=False)))
     found = values(metrics)
     assert found["rag_ingest_files_total{state=ingested}"] == 2
     assert found["rag_ingest_files_total{state=failed}"] == 1

@@ -29,6 +29,7 @@ _SEED = 8
 _EM_ROUNDS = 60
 _LEAST_SIGMA = 1e-3  # of a log-normal: a narrower one is a point that swallows the likelihood
 _LEAST_SHARE = 0.05  # of a hump
+_FEWEST_FOR_TWO_HUMPS = 12  # values; the mixture has five parameters, and fits any fewer
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def fit(values: Array) -> Fitted:
         level = float(values.mean())
         return Fitted("constant", lambda _, count: np.full(count, level))
     candidates = [_log_normal(positive), _gamma(positive)]
-    if len(positive) >= 12:
+    if len(positive) >= _FEWEST_FOR_TWO_HUMPS:
         candidates.append(_two_log_normals(positive))
     _, best = min(candidates, key=lambda candidate: candidate[0])
     zero_share = 1 - len(positive) / len(values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgerag.ask.latency_tail import fit, simulate
+from edgerag.measure.latency_tail import fit, simulate
 from edgerag.types import Observation
 
 
