@@ -123,7 +123,7 @@ def _fold_journal(database: Path) -> None:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         finally:
             connection.close()
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise LibraryDamaged(f"{database} cannot be opened: {error}.", remedy=RESTORE_LIBRARY) from error
     journal = database.with_name(database.name + "-wal")
     if journal.exists() and journal.stat().st_size:

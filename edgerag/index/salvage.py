@@ -67,7 +67,7 @@ def _version_of(database: Path) -> int:
     connection = sqlite3.connect(database)
     try:
         version = version_of(connection)
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise LibraryDamaged(f"{database} cannot be opened: {error}.", remedy=RESTORE_LIBRARY) from error
     finally:
         connection.close()
@@ -86,7 +86,7 @@ def _copy(db: sqlite3.Connection, database: Path) -> list[str]:
     try:
         db.execute("ATTACH DATABASE ? AS damaged", (f"{writing_uri(database)}?mode=ro&immutable=1",))
         known = {row[0] for row in db.execute("SELECT name FROM damaged.sqlite_schema WHERE type = 'table'")}
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise LibraryDamaged(f"{database} cannot be opened: {error}.", remedy=RESTORE_LIBRARY) from error
     # A damaged number of an older version would have new checksums made of rows that do not match theirs.
     if "documents" not in known or _columns(db, "documents", of="damaged") != _columns(db, "documents"):
@@ -118,7 +118,7 @@ def _copy_ranges(db: sqlite3.Connection, table: str) -> bool:
                 f" SELECT {rowid}{columns} FROM damaged.{table} WHERE rowid BETWEEN ? AND ?",
                 (first, last),
             )
-        except sqlite3.DatabaseError:
+        except (sqlite3.DatabaseError, UnicodeDecodeError):
             if first == last:
                 unreadable += 1
                 if unreadable > _MOST_UNREADABLE:
@@ -137,7 +137,7 @@ def _last_id(db: sqlite3.Connection, table: str) -> int:
     ):
         try:
             row = db.execute(query, values).fetchone()
-        except sqlite3.DatabaseError:
+        except (sqlite3.DatabaseError, UnicodeDecodeError):
             continue
         if row is not None:
             return row[0] if isinstance(row[0], int) else 0
@@ -155,7 +155,7 @@ def _copy_keyed(db: sqlite3.Connection, table: str) -> None:
                 (limit,),
             )
             return
-        except sqlite3.DatabaseError:
+        except (sqlite3.DatabaseError, UnicodeDecodeError):
             limit = 1 << 16 if limit < 0 else limit // 2
 
 

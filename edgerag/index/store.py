@@ -248,7 +248,7 @@ class Store:
         try:
             rows = self._connection.execute("PRAGMA integrity_check(20)").fetchall()
             rows += [(f"row {row[1]} of {row[0]} refers to nothing",) for row in self._foreign_key_faults()]
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             return [str(error)]
         return [str(row[0]) for row in rows if row[0] != "ok"]
 
@@ -261,7 +261,7 @@ class Store:
         try:
             self._connection.backup(copy)
             copy.execute("INSERT INTO chunk_words (chunk_words) VALUES ('integrity-check')")
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             return f"the keyword index: {error}"
         finally:
             copy.close()
@@ -358,6 +358,8 @@ def translated(path: Path) -> Iterator[None]:
     """Turns errors of SQLite and of the file system about ``path`` into those of edgerag.errors."""
     try:
         yield
+    except UnicodeDecodeError as error:  # of a damaged file even SQLite's messages may be no text
+        raise LibraryDamaged(f"The library database {path} is damaged: {error}.", remedy=REPAIR_LIBRARY) from error
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0)  # absent on errors of the Python module itself
         primary = code & 0xFF

@@ -185,7 +185,7 @@ class TokenStore:
                 return None
             with _transaction(db) if mode == "write" else contextlib.nullcontext():
                 return do(db)
-        except (sqlite3.DatabaseError, TypeError, OSError) as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError, TypeError, OSError) as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in _REFUSED:  # made again, which takes milliseconds
                 return None
             self.close()  # damaged, of another program, or not ours to touch

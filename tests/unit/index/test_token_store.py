@@ -91,6 +91,7 @@ def test_the_file_stays_small_and_the_newest_stay(tmp_path: Path) -> None:
 
 
 @given(damage=st.tuples(st.integers(0, 40_000), st.integers(1, 255)))
+@example(damage=(24_399, 128))  # a message of SQLite that is no text
 @example(damage=(18, 2))  # the byte that says who may write
 @example(damage=(47, 1))  # the format of the schema, which SQLite refuses like a statement that is wrong
 def test_a_damaged_file_gives_the_right_tokens_or_none(
