@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,8 @@ _PEER_BENCHES = ("index", "generate", "ingest")
 _QUICK_ROWS = 5_000
 _QUICK_PARTS = ("prefill", "decode")
 
+Say = Callable[[str], None]
+
 
 def run_bench(session: Session, arguments: argparse.Namespace) -> int:
     """Raises UsageError, ModelError. Ended from outside, it leaves no folders behind."""
@@ -36,8 +38,8 @@ def run_bench(session: Session, arguments: argparse.Namespace) -> int:
         _check_place(user_path(arguments.html))
     if getattr(arguments, "chat", None):
         session.catalog.find("chat", arguments.chat)
-    with _ended_like_an_interrupt():
-        figures = _figures(session, arguments)
+    with _ended_like_an_interrupt() as say:
+        figures = _figures(session, arguments, say)
     if before is not None:
         figures["against"] = compare(figures, before)
     if getattr(arguments, "calibrate", False):
@@ -55,7 +57,7 @@ def run_bench(session: Session, arguments: argparse.Namespace) -> int:
     return report.EXIT_OK
 
 
-def _figures(session: Session, arguments: argparse.Namespace) -> dict[str, Any]:
+def _figures(session: Session, arguments: argparse.Namespace, say: Say) -> dict[str, Any]:
     if arguments.action not in _PEER_BENCHES:
         from edgerag.measure.field.run import bench_field
 
@@ -64,13 +66,13 @@ def _figures(session: Session, arguments: argparse.Namespace) -> dict[str, Any]:
             catalog=session.catalog,
             settings=session.settings,
             quick=arguments.quick,
-            progress=report.say,
+            progress=say,
         )
     from edgerag.measure.field.peers import peer_series
     from edgerag.measure.field.series import series_record
 
     measure = {"index": _index, "generate": _generate, "ingest": _ingest}[arguments.action]
-    figures = measure(session, arguments)
+    figures = measure(session, arguments, say)
     series = {one.name: series_record(one) for one in peer_series(arguments.action, figures)}
     return {**figures, "quick": arguments.quick, "series": series}
 
@@ -104,15 +106,25 @@ def _text(action: str, figures: dict[str, Any]) -> str:
 
 
 @contextmanager
-def _ended_like_an_interrupt() -> Iterator[None]:
-    """A service manager and a closed terminal end it as Ctrl-C does: what it made is removed."""
+def _ended_like_an_interrupt() -> Iterator[Say]:
+    """A service manager and a closed terminal end it as Ctrl-C does: what it made is removed. Gives what tells of each
+    step, and ends it there if the signal came while a library was at work that lets no error of ours through."""
+    wanted = False
 
     def on_signal(_signal: int, _frame: object) -> None:
+        nonlocal wanted
+        wanted = True
         raise KeyboardInterrupt
 
-    previous = {number: signal.signal(number, on_signal) for number in (signal.SIGTERM, signal.SIGHUP)}
+    def say(text: str) -> None:
+        if wanted:
+            raise KeyboardInterrupt
+        report.say(text)
+
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    previous = {number: signal.signal(number, on_signal) for number in signals}
     try:
-        yield
+        yield say
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
@@ -134,7 +146,7 @@ def _write(file: Path, text: str) -> None:
     report.say(f"written: {file}")
 
 
-def _generate(session: Session, arguments: argparse.Namespace) -> dict[str, Any]:
+def _generate(session: Session, arguments: argparse.Namespace, say: Say) -> dict[str, Any]:
     from edgerag.measure.generate import bench_generate, subject_of
     from edgerag.measure.questions import given_questions
 
@@ -143,11 +155,11 @@ def _generate(session: Session, arguments: argparse.Namespace) -> dict[str, Any]
         subject_of(session.catalog, session.settings),
         questions=questions,
         parts=arguments.parts or (_QUICK_PARTS if arguments.quick else ()),
-        progress=report.say,
+        progress=say,
     )
 
 
-def _ingest(session: Session, arguments: argparse.Namespace) -> dict[str, Any]:
+def _ingest(session: Session, arguments: argparse.Namespace, say: Say) -> dict[str, Any]:
     from edgerag.measure.ingest import QUICK, THOROUGH, bench_ingest
 
     docs = user_path(arguments.docs) if arguments.docs else session.locations.home / "examples" / "docs"
@@ -158,11 +170,11 @@ def _ingest(session: Session, arguments: argparse.Namespace) -> dict[str, Any]:
         model=session.catalog.find("embedder", session.settings.models.embedder),
         effort=QUICK if arguments.quick else THOROUGH,
         reference=user_path(arguments.reference) if arguments.reference else None,
-        progress=report.say,
+        progress=say,
     )
 
 
-def _index(session: Session, arguments: argparse.Namespace) -> dict[str, Any]:
+def _index(session: Session, arguments: argparse.Namespace, say: Say) -> dict[str, Any]:
     budget_bytes = session.budget_bytes()
     try:
         from edgerag.measure.index import bench_index
@@ -171,7 +183,7 @@ def _index(session: Session, arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.budget:
         budget_bytes = _size(arguments.budget)
     rows = arguments.rows or (_QUICK_ROWS if arguments.quick and arguments.vectors == "clustered" else None)
-    return bench_index(rows=rows, vectors=arguments.vectors, budget_bytes=budget_bytes, progress=report.say)
+    return bench_index(rows=rows, vectors=arguments.vectors, budget_bytes=budget_bytes, progress=say)
 
 
 def field_text(figures: dict[str, Any]) -> str:

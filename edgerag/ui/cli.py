@@ -6,11 +6,14 @@ Parsing imports nothing heavy: ``edgerag --help`` answers at once. The commands 
 from __future__ import annotations
 
 import argparse
+import atexit
 import codecs
 import contextlib
 import os
 import sys
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import TextIO, get_args
 
@@ -300,6 +303,26 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and gives its exit code (drawn in errors.py)."""
+    code = _run(arguments)
+    if arguments is None:
+        _end_beside_threads(code)
+    return code
+
+
+def _end_beside_threads(code: int) -> None:
+    """Ends the process where only a thread is at work that nobody waits for, such as one that loads a model: at an
+    ordinary end C takes down what native code is working with, and a whole answer would end in a crash."""
+    others = [thread for thread in threading.enumerate() if thread is not threading.current_thread()]
+    if not others or not all(thread.daemon for thread in others):
+        return
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # nobody reads it any more; closed
+            stream.flush()
+    os._exit(code)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     _make_streams_safe()
     os.environ.setdefault(*ONE_BLAS_THREAD)
     parsed = build_parser().parse_args(arguments)

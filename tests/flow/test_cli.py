@@ -159,6 +159,10 @@ class TestAsking:
         assert answer["answer"] == "This is not in these documents."
         assert answer["stop_reason"] == "no_sources"
 
+    def test_it_ends_well_while_a_model_that_nobody_waits_for_is_being_loaded(self) -> None:
+        for _ in range(6):  # it crashed at its end in one of six
+            edgerag("ask", "Who won the football world cup in 1998?")
+
     def test_the_same_question_gets_the_same_answer(self) -> None:
         first, second = (json.loads(edgerag("ask", "--json", TORQUE).stdout) for _ in range(2))
         for key in ("answer", "sources", "tokens"):
