@@ -31,6 +31,7 @@ def edgerag(*arguments: str, check: int = 0, **options: Any) -> subprocess.Compl
     return done
 
 
+@pytest.mark.long
 def test_embedding_is_measured_told_and_compared(tmp_path: Path, environ: dict[str, str]) -> None:
     first = edgerag("bench", "embed", "--quick", "--json", env=environ).stdout
     record = json.loads(first)
@@ -53,6 +54,7 @@ def test_without_models_it_says_what_to_do(tmp_path: Path, environ: dict[str, st
     assert "models pull" in done.stderr and not list((tmp_path / "tmp").iterdir())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
 def test_a_bench_that_is_ended_leaves_nothing_behind(
     tmp_path: Path, environ: dict[str, str], by: signal.Signals

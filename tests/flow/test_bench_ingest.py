@@ -24,6 +24,7 @@ def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("home")
 def test_the_figures_of_a_folder(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
@@ -46,6 +47,7 @@ def test_the_figures_of_a_folder(tmp_path: Path) -> None:
     assert not list(docs.parent.glob("**/*.sqlite")), "the measured libraries are gone"
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("home")
 def test_what_cannot_be_measured_is_told(tmp_path: Path) -> None:
     done = bench("--docs", str(tmp_path / "nowhere"))

@@ -267,6 +267,7 @@ class TestFilters:
         assert found("--tag", "sure") == ["b.txt"]
         assert "--add" in edgerag("tag", "out", check=2, cwd=docs).stderr
 
+    @pytest.mark.long
     def test_a_search_can_be_kept_to_languages(self, home: Path, tmp_path: Path) -> None:
         docs = tmp_path / "docs"
         docs.mkdir()
@@ -472,6 +473,7 @@ class TestIngest:
         assert outcomes["noise.bin"][0] == "skipped" and outcomes["noise.bin"][1]
         assert "broken.pdf" in done.stderr
 
+    @pytest.mark.long
     def test_passwords_come_from_a_file_and_warnings_change_no_exit_code(self, home: Path, tmp_path: Path) -> None:
         docs = tmp_path / "docs"
         docs.mkdir()

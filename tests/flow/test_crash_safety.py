@@ -228,6 +228,7 @@ def fill(disk: Path) -> Path:
             return filler
 
 
+@pytest.mark.long
 def test_a_disk_that_is_really_full(small_disk: Path) -> None:
     folder = small_disk / "lib"
     done, stopped = 0, 0

@@ -42,6 +42,7 @@ def edgerag(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "edgerag", *arguments], capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("home")
 def test_a_beir_folder_from_its_files_to_a_comparison(beir: Path, tmp_path: Path) -> None:
     strangers = tmp_path / "strangers.csv"

@@ -108,6 +108,7 @@ def start_and_quit_the_ui(command: list[str]) -> int:
     return process.wait(timeout=60)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("home")
 def test_the_system_calls_of_a_day_ask_nobody(tmp_path: Path, tiny_chat_file: Path) -> None:
     """Start, ingest, ask, bench, the terminal UI: no socket of a network, no connection, no name looked up."""

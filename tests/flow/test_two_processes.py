@@ -165,6 +165,7 @@ def test_a_segment_that_was_merged_away_stays_good_for_who_has_it_open(start: St
         assert holder.ask() == {"same": True, "damage": [], "exists": False}
 
 
+@pytest.mark.long
 def test_many_readers_and_one_writer(start: Start, tmp_path: Path) -> None:
     folder = tmp_path / "lib"
     with writer.open_small(folder, "write") as library:

@@ -194,6 +194,7 @@ def test_a_library_that_is_being_written_to_is_waited_for(following: Following, 
     assert following.end() == 0
 
 
+@pytest.mark.long
 def test_a_second_ingest_is_told_who_is_at_work(home: Path, docs: Path) -> None:
     (docs / "long.md").write_text(
         "\n\n".join(f"Sentence {n} of a long document about number {n}." for n in range(20_000))

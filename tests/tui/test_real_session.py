@@ -47,6 +47,7 @@ async def at_model(driver: Driver, name: str) -> None:
     raise AssertionError(f"{name} is not in the list:\n{driver.text}")
 
 
+@pytest.mark.long
 async def test_a_model_is_taken_in_switched_to_asked_and_tuned(
     session: Session, tiny_chat_file: Path, tmp_path: Path
 ) -> None:

@@ -51,6 +51,7 @@ def least_contrast(driver: Driver) -> tuple[float, str]:
     return worst
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("theme", ["high-contrast", "no-colour"])  # the others: test_pictures.py
 async def test_every_screen_is_whole_and_readable_at_every_size(theme: str) -> None:
     # WCAG: 7.0 is AAA. Without colour the terminal decides.

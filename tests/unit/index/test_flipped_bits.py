@@ -123,6 +123,7 @@ def mend(opened: Any, folder: Path) -> tuple[Any, int, bytes]:
     return done, sum(segment.lost for segment in rescued), database
 
 
+@pytest.mark.long
 def test_every_flipped_bit_at_rest_is_found_and_mended(made: Path, opened: Any, material: Any) -> None:
     with opened(mode="read") as reader:
         truth, hits = shown(reader), found(reader, material)
@@ -190,6 +191,7 @@ def test_without_checksums_of_the_file_nothing_wrong_is_shown(made: Path, opened
     assert outcomes["mended"], outcomes
 
 
+@pytest.mark.long
 def test_a_whole_lost_page_costs_its_own_rows_and_names_them(made: Path, opened: Any, material: Any) -> None:
     with opened(mode="read") as reader:
         truth = shown(reader)
