@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -50,9 +49,6 @@ if TYPE_CHECKING:
     from edgerag.engine.catalog import CatalogEntry
 
 _LOOK_EVERY_S = 2.0
-# How long another thread, such as an ingest's, may keep the interpreter from the screen: Python's own 5 ms are
-# waited for several times between a key and its paint.
-_SWITCH_INTERVAL_S = 0.001
 _SHOW_INGEST_EVERY_S = 0.1
 
 
@@ -124,7 +120,6 @@ class EdgeragApp(Keyed, App[None]):
         return AskScreen()
 
     def on_mount(self) -> None:
-        sys.setswitchinterval(_SWITCH_INTERVAL_S)
         for theme in THEMES:
             self.register_theme(theme)
         self._paint()
@@ -317,8 +312,7 @@ class EdgeragApp(Keyed, App[None]):
         work = self._ingest_run = Run()
         self.track(work)
         self._set_ingest(IngestView(running=True))
-        loop = asyncio.get_running_loop()
-        self.run_worker(lambda: consume(self, work, lambda: self._ingest_events(paths, work), loop=loop), thread=True)
+        self.run_worker(lambda: consume(self, work, lambda: self._ingest_events(paths, work)), thread=True)
         self.push_screen(IngestDialog())
 
     def _ingest_events(self, paths: list[Path], work: Run) -> Iterator[IngestEvent]:

@@ -6,21 +6,15 @@ into the UI: a message waits for nobody, so a thread cannot hang on an app that 
 
 from __future__ import annotations
 
-import asyncio
-import math
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from textual.message import Message
 from textual.message_pump import MessagePump
 
-from edgerag.types import AnswerDelta, ThoughtDelta
 from edgerag.ui.tui.problem import Problem
-
-_TOLD_EVERY_S = 0.05  # as often as an answer is painted at most
 
 Tell = Callable[[Any], None]
 Work = Callable[[Tell], Any]
@@ -81,54 +75,12 @@ def call(target: MessagePump, run: Run, work: Work) -> None:
         target.post_message(RunEnded(run))
 
 
-def consume(
-    target: MessagePump, run: Run, events: Callable[[], Iterator[Any]], *, loop: asyncio.AbstractEventLoop
-) -> None:
-    """Runs ``events()`` to its end in this thread and posts what it yields to ``target``, in ``loop``, that of the
-    screen, with pieces of text that come fast as one."""
-    telling = _Telling(target, loop)
+def consume(target: MessagePump, run: Run, events: Callable[[], Iterator[Any]]) -> None:
+    """Runs ``events()`` to its end in this thread and posts what it yields to ``target``."""
     try:
         for event in events():
-            telling.tell(RunEvent(run, event))
+            target.post_message(RunEvent(run, event))
     except Exception as error:  # noqa: BLE001 - a thread has no caller: whatever happened is shown to the user
-        telling.tell(RunFailed(run, Problem.of(error)))
+        target.post_message(RunFailed(run, Problem.of(error)))
     finally:
-        telling.tell(RunEnded(run))
-
-
-class _Telling:
-    """Messages in their order. A message costs the screen half a millisecond, and a model gives a hundred tokens a
-    second: pieces of one kind that come within the time of a paint are told together."""
-
-    def __init__(self, target: MessagePump, loop: asyncio.AbstractEventLoop) -> None:
-        self._target, self._loop = target, loop
-        self._pieces: list[RunEvent] = []
-        self._due: asyncio.TimerHandle | None = None
-        self._told_at = -math.inf
-
-    def tell(self, message: RunMessage) -> None:
-        """From the thread of the run."""
-        with suppress(RuntimeError):  # the loop is closed: nobody is there any more
-            self._loop.call_soon_threadsafe(self._take, message)
-
-    def _take(self, message: RunMessage) -> None:
-        if not (isinstance(message, RunEvent) and isinstance(message.event, AnswerDelta | ThoughtDelta)):
-            self._flush()
-            self._target.post_message(message)
-            return
-        if self._pieces and type(self._pieces[0].event) is not type(message.event):
-            self._flush()
-        self._pieces.append(message)
-        if self._due is None:
-            wait_s = self._told_at + _TOLD_EVERY_S - self._loop.time()
-            self._due = self._loop.call_later(max(0.0, wait_s), self._flush)
-
-    def _flush(self) -> None:
-        if self._due is not None:
-            self._due.cancel()
-            self._due = None
-        if self._pieces:
-            first, text = self._pieces[0], "".join(piece.event.text for piece in self._pieces)
-            self._pieces = []
-            self._told_at = self._loop.time()
-            self._target.post_message(RunEvent(first.run, replace(first.event, text=text)))
+        target.post_message(RunEnded(run))

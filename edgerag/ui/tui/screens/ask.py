@@ -202,10 +202,7 @@ class AskScreen(ThreadedScreen):
         self._answering, self._starting = exchange, False
         self.edgerag.track(run)
         kept = exchange.kept
-        loop = asyncio.get_running_loop()
-        self.run_worker(
-            lambda: consume(self, run, lambda: self._events(kept, where, unfinished, run), loop=loop), thread=True
-        )
+        self.run_worker(lambda: consume(self, run, lambda: self._events(kept, where, unfinished, run)), thread=True)
         self.refresh_bindings()
         self.start(self._list_threads())
 
