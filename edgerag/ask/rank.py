@@ -78,6 +78,7 @@ def rank(
         cancelled=cancelled,
         where=where,
         deadline_ms=settings.vector_deadline_ms,
+        early_words=RERANKED,
     )
     with stopwatch.measure("fuse") as facts:
         fused = fused_candidates(plan, found, library=library, rrf_k=settings.rrf_k)
@@ -85,7 +86,8 @@ def rank(
     with stopwatch.measure("rerank") as facts:
         ids = [each.chunk_id for each in fused[:RERANKED]]
         nearness = nearness_of(plan, found, library=library, ids=ids)
-        order = rerank_all(fused[:RERANKED], words=library.word_evidence(plan.question, ids), nearness=nearness)
+        words = candidate_words(plan.question, ids, library=library, early=found.words)
+        order = rerank_all(fused[:RERANKED], words=words, nearness=nearness)
         facts |= {"candidates": len(ids), "confidence": (order[0][1].reranked or 0.0) if order else 0.0}
         if plan.added_words:
             order = _judged_by_own_words(order, words=library.word_evidence(plan.own_question, [i for i, _ in order]))
@@ -96,6 +98,16 @@ def rank(
         hits = tuple(Hit(chunk, scores[chunk.id]) for chunk in library.chunks(list(scores)))
     likeness = Likeness() if nearness is None else Likeness(nearness.passages, nearness.background)
     return Ranked(hits, found.notes, found.exited_early, likeness, found.vector_leg)
+
+
+def candidate_words(question: str, ids: Sequence[int], *, library: Library, early: WordEvidence | None) -> WordEvidence:
+    """The words of the question and of these chunks, those that are not among ``early`` read now."""
+    if early is None:
+        return library.word_evidence(question, ids)
+    missing = [chunk_id for chunk_id in ids if chunk_id not in early.passages]
+    if not missing:
+        return early
+    return replace(early, passages={**early.passages, **library.word_evidence(question, missing).passages})
 
 
 def fused_candidates(plan: Plan, found: Retrieved, *, library: Library, rrf_k: int) -> list[Found]:

@@ -1,8 +1,9 @@
 """Both legs of the search: words (BM25) and meaning (vectors).
 
-The question is embedded in another thread while the keyword leg runs. Of a question that is words alone the keyword
-leg comes first, and where it is sure of its best passage the other is not run at all. The vector leg has a time to be
-ready in; what keeps it from that, or from running, becomes a note, never a failure: words alone still find a lot.
+The question is embedded in another thread while the keyword leg runs and the words of what it found are read. Of a
+question that is words alone the keyword leg comes first, and where it is sure of its best passage the other is not run
+at all. The vector leg has a time to be ready in; what keeps it from that, or from running, becomes a note, never a
+failure: words alone still find a lot.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from edgerag.ask.waiting import start, wait
 from edgerag.errors import EmbedderMismatch, ModelError, TooLate
 from edgerag.telemetry.page_faults import page_faults
 from edgerag.telemetry.stopwatch import Stopwatch
-from edgerag.types import CancelCheck, Embedder, Filter, LegHit, Plan, SearchWork, VectorLeg
+from edgerag.types import CancelCheck, Embedder, Filter, LegHit, Plan, SearchWork, VectorLeg, WordEvidence
 
 if TYPE_CHECKING:
     from edgerag.types import Library, Vectors
@@ -42,6 +43,7 @@ class Retrieved:
     query_vector: Vectors | None = None
     unrelated_cosine: float = 0.0
     vector_leg: VectorLeg = "searched"
+    words: WordEvidence | None = None  # of the question and the best of the keyword leg, where there was time for it
 
     @property
     def exited_early(self) -> bool:
@@ -58,11 +60,12 @@ def retrieve(
     cancelled: CancelCheck,
     where: Filter | None = None,
     deadline_ms: int = 0,
+    early_words: int = 0,
 ) -> Retrieved:
     """Runs the legs that the plan gives a weight, both among the documents of ``where`` (as check_filter gave it).
 
-    ``deadline_ms`` is how long the vector leg may take once its model is there; 0 is as long as it needs. Raises
-    Cancelled, LibraryError.
+    ``deadline_ms`` is how long the vector leg may take once its model is there; 0 is as long as it needs. The words
+    of so many keyword hits as ``early_words`` are read while the question is embedded. Raises Cancelled, LibraryError.
     """
     embedding = None
     if plan.vector_weight > 0 and not plan.words_first:
@@ -76,6 +79,8 @@ def retrieve(
     if plan.words_first and is_confident(keyword, term_count=len(plan.terms)):
         return Retrieved(keyword, (), (), vector_leg="words_sure")
     embedding = embedding or _Embedding(plan, embedder, stopwatch)
+    with stopwatch.measure("words"):
+        words = library.word_evidence(plan.question, [hit.chunk_id for hit in keyword[:early_words]])
     try:
         with stopwatch.measure("embed") as facts:
             facts["deadline_ms"] = deadline_ms
@@ -108,10 +113,12 @@ def retrieve(
     except TooLate:
         limit = f"{deadline_ms} ms (retrieval.vector_deadline_ms)"
         note = f"Searched by words only: the vectors were not ready within {limit}."
-        return Retrieved(keyword, (), (note,), vector_leg="late")
+        return Retrieved(keyword, (), (note,), vector_leg="late", words=words)
     except (ModelError, EmbedderMismatch) as error:
-        return Retrieved(keyword, (), (f"Searched by words only: {error}",), vector_leg="failed")
-    return Retrieved(keyword, tuple(vector), (), query_vector=query, unrelated_cosine=embedding.unrelated_cosine)
+        return Retrieved(keyword, (), (f"Searched by words only: {error}",), vector_leg="failed", words=words)
+    return Retrieved(
+        keyword, tuple(vector), (), query_vector=query, unrelated_cosine=embedding.unrelated_cosine, words=words
+    )
 
 
 class _Embedding:

@@ -131,11 +131,11 @@ def term_counts(db: sqlite3.Connection, query: str, rules: Sequence[Rules] | Non
         by_form[term.expressions[0]] if len(term.expressions) == 1 else _holder_count(db, term.expression)
         for term in terms
     ]
-    # FTS5 keeps the number of its rows and of the words in each column in this row, as varints.
+    # FTS5 keeps the number of its rows and of the words in each column in this row, as varints, as of the last commit.
     row = db.execute("SELECT block FROM chunk_words_data WHERE id = 1").fetchone()
-    words = sum(_varints(row[0])[1:]) if row else 0
+    chunks, *words = _varints(row[0]) if row and row[0] else (0,)  # one that was never written to keeps none
     forms = [by_form[form] for term in terms for form in term.expressions]
-    return TermCounts(_row_count(db), words, tuple(holders), tuple(forms))
+    return TermCounts(chunks, sum(words), tuple(holders), tuple(forms))
 
 
 def scores(
@@ -199,10 +199,6 @@ def _varints(data: object) -> list[int]:
             numbers.append(number)
             number = 0
     return numbers
-
-
-def _row_count(db: sqlite3.Connection) -> int:
-    return int(db.execute("SELECT count(*) FROM chunk_words_docsize").fetchone()[0])
 
 
 def _holder_count(db: sqlite3.Connection, expression: str) -> int:

@@ -30,6 +30,7 @@ NAMES: Mapping[str, str] = {
     "question_vector": "rag.query.embed",
     "keyword": "rag.query.retrieval.bm25",
     "embed_start": "rag.query.retrieval.begin",
+    "words": "rag.query.retrieval.words",
     "embed": "rag.query.retrieval.wait",
     "vector": "rag.query.retrieval.vector",
     "fuse": "rag.query.retrieval.fuse",
@@ -44,7 +45,7 @@ NAMES: Mapping[str, str] = {
     "check": "rag.postprocess.cite",
     "present": "rag.present",
 }
-RETRIEVAL = frozenset({"embed_start", "keyword", "embed", "vector", "fuse", "scan"})
+RETRIEVAL = frozenset({"embed_start", "keyword", "words", "embed", "vector", "fuse", "scan"})
 _GENERATING = frozenset({"prefill", "first_token", "generate", "account"})  # made into spans together
 _BESIDE: Mapping[str, str] = {"embedder_load": "embed-question", "question_vector": "embed-question"}
 # Tokens of which each time is kept: an answer of more is measured no worse by the first of them.

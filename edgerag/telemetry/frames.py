@@ -16,6 +16,7 @@ _WAYS: Mapping[str, tuple[str, ...]] = {
     "plan": ("search", "plan"),
     "scan": ("search", "scan"),
     "keyword": ("search", "keyword"),
+    "words": ("search", "words"),
     "embed": ("search", "embed"),
     "vector": ("search", "vector"),
     "fuse": ("search", "fuse"),

@@ -34,7 +34,7 @@ _WEIGHTS = ("Q4_0", "Q8_0", "F16")
 # Larger ones take minutes and gigabytes to requantise.
 _LARGEST_REQUANTISED_BYTES = 700_000_000
 _SOURCES_PER_PROMPT = 20
-_SEARCHING = ("plan", "keyword", "embed", "vector", "fuse", "rerank")
+_SEARCHING = ("plan", "keyword", "words", "embed", "vector", "fuse", "rerank")
 
 
 def never() -> bool:

@@ -16,6 +16,7 @@ STAGES: Mapping[str, str] = {
     "embedder_load": "embedder load *",
     "question_vector": "embed question *",
     "embed_start": "begin embedding",
+    "words": "read words",
     "embed": "wait for vector",
     "vector": "vector search",
     "fuse": "fuse",

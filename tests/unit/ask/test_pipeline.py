@@ -126,6 +126,7 @@ def test_every_stage_is_timed(library: Library) -> None:
     expected = {
         "plan",
         "keyword",
+        "words",
         "embed",
         "vector",
         "fuse",

@@ -10,12 +10,13 @@ from fakes import HashingEmbedder
 
 from edgerag.ask import confidence
 from edgerag.ask.plan import make_plan
+from edgerag.ask.rank import candidate_words, fused_candidates, rerank_all
 from edgerag.ask.retrieve import Retrieved, retrieve
 from edgerag.config import RetrievalSettings
 from edgerag.errors import Cancelled, ModelMissing
 from edgerag.index.library import Library
 from edgerag.telemetry.stopwatch import Stopwatch
-from edgerag.types import CancelCheck, Embedder, LegHit, Plan
+from edgerag.types import CancelCheck, Embedder, LegHit, Plan, Scores, WordEvidence
 
 if TYPE_CHECKING:
     from edgerag.types import Vectors
@@ -65,12 +66,30 @@ def search(
         stopwatch=Stopwatch(),
         cancelled=cancelled,
         deadline_ms=deadline_ms,
+        early_words=2,
     )
 
 
 def test_both_legs_find(library: Library) -> None:
     found = search("Which torque do the lid screws need?", library, lambda: HashingEmbedder(dimension=64))
     assert found.keyword and len(found.vector) == 3 and found.query_vector is not None and not found.notes
+
+
+def test_words_read_while_the_question_is_embedded_change_no_order(library: Library) -> None:
+    question = "Which torque do the lid screws of the inlet filter need, and how many days?"
+    plan = plan_for(question, library)
+    found = search(question, library, lambda: HashingEmbedder(dimension=64))
+    few = found.keyword[:1]
+    early = library.word_evidence(question, [hit.chunk_id for hit in few])
+
+    candidates = fused_candidates(plan, found, library=library, rrf_k=60)
+
+    def order(early: WordEvidence | None) -> list[tuple[int, Scores]]:
+        words = candidate_words(question, [each.chunk_id for each in candidates], library=library, early=early)
+        return rerank_all(candidates, words=words, nearness=None)
+
+    assert len(order(None)) == 3
+    assert order(found.words) == order(None) == order(early)
 
 
 def test_past_the_deadline_the_keyword_leg_serves_and_it_is_said(library: Library) -> None:

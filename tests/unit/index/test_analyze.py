@@ -18,6 +18,7 @@ def index_of(*texts: str) -> sqlite3.Connection:
             "INSERT INTO chunk_words (rowid, title, headings, body) VALUES (?, '', '', ?)",
             (number, analyze.index_text(text)),
         )
+    db.commit()  # what FTS5 counts of all rows is written with it
     return db
 
 

@@ -91,3 +91,15 @@ def test_vectors_are_the_same_before_and_after_they_are_sealed(library: Library)
     for chunk_id in before:
         assert np.allclose(before[chunk_id], after[chunk_id], atol=1e-3)
         assert np.linalg.norm(after[chunk_id]) == pytest.approx(1, abs=1e-5)
+
+
+def test_the_passages_of_a_library_are_counted_through_changes_and_removals(library: Library) -> None:
+    assert library.term_counts("pump").chunks == 0
+    put(library, "/pump.txt", "Grease the screws of both pumps.")
+    put(library, "/lid.txt", "Close the lid.")
+    assert library.term_counts("pump").chunks == 2
+    put(library, "/lid.txt", "Open the lid of the pump.")
+    assert library.term_counts("pump").chunks == 2
+    library.remove_documents([document.id for document in library.documents() if document.path == "/pump.txt"])
+    counts = library.term_counts("pump")
+    assert (counts.chunks, counts.holders) == (1, (1,))
