@@ -8,6 +8,7 @@ document's warnings, with the first place and its words. Source code and data ho
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass, replace
 
 from edgerag.ingest.parse.hidden_text import place, printable
@@ -27,10 +28,21 @@ class _Kind:
     pattern: re.Pattern[str]
     in_code: bool = False  # whether it is named there, too
     in_data: bool = True
+    is_prose: bool = False  # goes on over the ends of lines
 
 
 _WHOM = r"(?:previous|prior|above|earlier|preceding|former|all|any|every|your|these|those)"
 _WHAT = r"(?:instruction|prompt|rule|direction|guideline|command|message|context)"
+# A manual that sends its reader elsewhere speaks of its own instructions.
+_OWN = r"(?!s? (?:in|of|on|from) (?:the |this )?(?:chapter|section|step|page|paragraph|appendix|table|figure|manual|guide)\b)"
+# Letters that a reader takes for those of ASCII, by what they stand for: full-width ones, and those of mathematics.
+_LIKE_LETTERS = re.compile("[\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff]")
+_LETTERS = {
+    number: letter
+    for number in (*range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B), *range(0x1D400, 0x1D800))
+    if len(letter := unicodedata.normalize("NFKC", chr(number))) == 1 and letter.isascii()
+}
+_LINE_END = re.compile(r"(?<!\n)\n(?!\s)")  # not of a paragraph, a list or a table
 # Of a template: names inside the engine, a call of the system, a loop without an end in sight, a sum to see if it runs.
 _RUNS = (
     r"(?:__\w|\b(?:config|self|request|cycler|lipsum|joiner|import|eval|exec|system|popen|passthru|shell_exec|subclasses"
@@ -52,7 +64,7 @@ _KINDS = (
         "ignor;disregard;forget;overrid;bypass;you are now;system ; must ;vergiss;vergess;missacht;oublie;olvida"
         ";игнор;забудь;忽略;无视;忘记;の指示",
         re.compile(
-            rf"\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{{0,40}}\b{_WHOM}\b[^.\n]{{0,40}}\b{_WHAT}"
+            rf"\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{{0,40}}\b{_WHOM}\b[^.\n]{{0,40}}\b{_WHAT}{_OWN}"
             r"|\byou are now\b[^.\n]{0,40}\b(?:assistant|model|AI|DAN|mode|unrestricted|developer)\b"
             r"|\b(?:reveal|print|repeat|show)\b[^.\n]{0,30}\bsystem (?:prompt|message|instruction)"
             r"|\b(?:AI|assistant|language model|LLM)s?\b[^.\n]{0,30}\bmust (?:answer|reply|respond|say|write|cite|not)"
@@ -63,6 +75,7 @@ _KINDS = (
             r"|(?:忽略|无视|忘记)[^。\n]{0,12}(?:指令|指示|说明|规则)|(?:以前|上記|これまで)の指示[^。\n]{0,8}無視",
             re.IGNORECASE,
         ),
+        is_prose=True,
     ),
     _Kind(
         "codes for a terminal",
@@ -108,14 +121,16 @@ def with_orders_named(document: ParsedDocument) -> ParsedDocument:
     """The document with a warning for each kind of such text; the same one without any."""
     is_code, is_data = _CODE.match(document.media_type), _DATA.match(document.media_type)
     text = document.text[:_MOST_CHARACTERS]
-    small = text.lower()
+    prose = _LINE_END.sub(" ", text.translate(_LETTERS) if _LIKE_LETTERS.search(text) else text)
+    small, small_prose = text.lower(), prose.lower()
     warnings = []
     for kind in _KINDS:
         if (is_code and not kind.in_code) or (is_data and not kind.in_data):
             continue
-        if not any(sign in small for sign in kind.signs.split(";")):
+        looked, looked_small = (prose, small_prose) if kind.is_prose else (text, small)
+        if not any(sign in looked_small for sign in kind.signs.split(";")):
             continue
-        match = kind.pattern.search(text)
+        match = kind.pattern.search(looked)
         if match is not None:
             words = printable(text[match.start() : match.end() + _EXCERPT])[:_EXCERPT]
             warnings.append(f'{place(document, match.start())}: {kind.said} are taken as plain text: "{words}".')
