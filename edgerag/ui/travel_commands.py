@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edgerag.ask.count_text import counted
 from edgerag.errors import UsageError
 from edgerag.locations import user_path
 from edgerag.session import Session
@@ -53,7 +54,7 @@ def import_(session: Session, arguments: argparse.Namespace) -> int:
 
 def _contents(manifest: Manifest) -> str:
     return (
-        f"{manifest.document_count:,} documents, {manifest.chunk_count:,} passages, "
+        f"{counted(manifest.document_count, 'document')}, {counted(manifest.chunk_count, 'passage')}, "
         f"made with the embedder {manifest.embedder.name!r}"
     )
 

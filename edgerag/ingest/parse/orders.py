@@ -34,7 +34,10 @@ class _Kind:
 _WHOM = r"(?:previous|prior|above|earlier|preceding|former|all|any|every|your|these|those)"
 _WHAT = r"(?:instruction|prompt|rule|direction|guideline|command|message|context)"
 # A manual that sends its reader elsewhere speaks of its own instructions.
-_OWN = r"(?!s? (?:in|of|on|from) (?:the |this )?(?:chapter|section|step|page|paragraph|appendix|table|figure|manual|guide)\b)"
+_OWN = (
+    r"(?!s? (?:in|of|on|from) (?:the |this )?"
+    r"(?:chapter|section|step|page|paragraph|appendix|table|figure|manual|guide)\b)"
+)
 # Letters that a reader takes for those of ASCII, by what they stand for: full-width ones, and those of mathematics.
 _LIKE_LETTERS = re.compile("[\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff]")
 _LETTERS = {
