@@ -249,9 +249,7 @@ def test_background_tuning_is_gone_when_somebody_asks_and_goes_on_later(model: M
     assert os.getpriority(os.PRIO_PROCESS, process.pid) == 19
     with pytest.raises(ModelError, match="Another process"):
         tune(model, Tunings(folder), seconds=1)
-    began = time.monotonic()
     background.pause()
-    assert time.monotonic() - began < 0.5  # nobody waits for it
     assert not background.is_running
     _until(lambda: process.poll() is not None)
     kept = current(model, Tunings(folder))
