@@ -195,7 +195,7 @@ def _ended(code: int, complaint: bytes) -> str:
     if code < 0:
         return f"Tesseract crashed or was stopped (signal {-code})."
     last = complaint.decode("utf-8", "replace").strip().splitlines()[-1:]
-    return f"Tesseract gave up: {last[0][:120] if last else f'exit code {code}'}."
+    return f"Tesseract gave up: {last[0][:120].rstrip('.') if last else f'exit code {code}'}."
 
 
 def read_tsv(table: str, page: int) -> Recognised:
