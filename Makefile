@@ -3,7 +3,9 @@
 # make test-long   the others: sweeps, waits, large models
 # make test-torch   the tests of the torch embedder, in a .venv-torch of their own
 # make pictures   draws the stored pictures of the screens anew; look at what git says has changed
-# make faults  the writer stopped at every system call in every way, and a power loss after each: most of an hour
+# make faults  the writer stopped at every system call in every way, and a power loss after each: most of an hour; then
+#              faults of seven kinds at random in all that is done with a library: some ten minutes
+# make soak    thousands of asks and ingests in one process: whether memory, files, threads or times grow; a quarter of an hour
 # make fuzz    20,000 damaged segment files through the kernel under sanitizers; some ten minutes
 # make check   format, lint, strict types, import contracts, and the tests of every change
 # make bench   the figures of README and docs, measured here, into bench/results
@@ -17,7 +19,7 @@ QUESTION ?= Which torque do the lid screws of the pump need?
 # Tests of one file run in one process; four at once, each with its models, are as many as a laptop has room for.
 WORKERS ?= $(shell nproc 2>/dev/null | awk '{print ($$1 < 4) ? $$1 : 4}')
 
-.PHONY: demo prepare prepare-dev test test-long test-torch pictures lint check format bench bench-index faults fuzz clean
+.PHONY: demo prepare prepare-dev test test-long test-torch pictures lint check format bench bench-index faults soak fuzz clean
 
 demo: prepare
 	@$(BIN)/edgerag --library demo ingest examples/docs
@@ -75,6 +77,10 @@ bench-index: prepare-dev
 
 faults: prepare-dev
 	$(BIN)/python tests/faults/exhaustive.py
+	$(BIN)/python bench/injected_faults.py
+
+soak: prepare-dev
+	$(BIN)/python bench/soak.py --minutes 13
 
 fuzz: prepare-dev
 	$(BIN)/python tests/fuzz/campaign.py

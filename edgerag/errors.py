@@ -28,6 +28,7 @@
     │   └── ParserDied                    its parser crashed, hung or ran out of memory
     ├── StorageFull                   5   the disk is full, or refuses to write
     │   └── OutputRefused                 standard output cannot be written
+    ├── MemoryShort                  7   the free memory is too little for what was asked
     ├── BundleError                   6   a bundle: changed, not for this machine, or not to be made for want of wheels
     ├── TooLate                       1   a part of a search was not ready in time; what was is used
     └── Cancelled                   130   the user stopped it
@@ -38,6 +39,8 @@ answer of a run that finished with some documents failed.
 
 from __future__ import annotations
 
+import errno
+import re
 from typing import ClassVar
 
 # Against damage: what can be mended alone, and what cannot.
@@ -100,6 +103,37 @@ class ThreadsError(EdgeragError):
 
 class TracesError(EdgeragError):
     exit_code = 3
+
+
+class MemoryShort(EdgeragError):
+    """In place of a MemoryError, where it reaches the user."""
+
+    exit_code = 7
+
+    def __init__(self) -> None:
+        super().__init__(
+            "There is too little free memory for this; nothing committed is lost.",
+            remedy="Close other programs, or lower memory.budget and generation.context_tokens, and run it again.",
+        )
+
+
+# What CPython says where there was no memory for the exception either.
+_NOT_EVEN_AN_ERROR = re.compile("without (?:setting an exception|exception set)")
+
+
+def memory_short(error: BaseException) -> MemoryShort | None:
+    """What to tell in place of an error that says, in one of the ways there are, that memory is short; else None."""
+    is_so = (
+        isinstance(error, MemoryError)
+        or (isinstance(error, OSError) and error.errno == errno.ENOMEM)  # no room for a process
+        or (isinstance(error, ImportError) and "failed to map segment" in str(error))  # nor for a shared library
+        or (isinstance(error, SystemError) and _NOT_EVEN_AN_ERROR.search(str(error)) is not None)
+    )
+    return MemoryShort() if is_so else None
+
+
+class TracesDamaged(TracesError):
+    pass
 
 
 class ModelError(EdgeragError):

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
+from edgerag.errors import MemoryShort
+
 T = TypeVar("T")
 
 
@@ -23,7 +25,13 @@ class Supplier(Generic[T]):
         future, owned = self._claim()
         if owned:
             # A daemon: a program that wants to exit does not wait for a model to load.
-            threading.Thread(target=self._run, args=(future,), name="supplier", daemon=True).start()
+            thread = threading.Thread(target=self._run, args=(future,), name="supplier", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # the system has no room for one more: whoever needs it makes it
+                with self._lock:
+                    self._future = None
+                future.set_exception(MemoryShort())  # whoever came between
 
     def __call__(self) -> T:
         future, owned = self._claim()

@@ -25,7 +25,10 @@ def start(make: Callable[[], T], *, name: str) -> Future[T]:
         except BaseException as error:  # noqa: BLE001 - handed to the thread that waits for the result
             future.set_exception(error)
 
-    threading.Thread(target=run, name=name, daemon=True).start()
+    try:
+        threading.Thread(target=run, name=name, daemon=True).start()
+    except RuntimeError:  # the system has no room for one more: here, then
+        run()
     return future
 
 

@@ -12,6 +12,7 @@ with the first and confirmed with the second (bits.py).
 from __future__ import annotations
 
 import contextlib
+import itertools
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -83,7 +84,19 @@ def begin_to_write(folder: Path, database: Path) -> None:
             f"{database} does not match its checksums ({blocks_text(faults)}); nothing was written to it.",
             remedy=REPAIR_LIBRARY,
         )
-    path.unlink()
+    forget(folder)
+
+
+def forget(folder: Path) -> None:
+    """Takes the sums away, durably, whatever they are: a folder of that name, which is not ours, is moved aside. Raises
+    OSError."""
+    path = folder / NAME
+    if path.is_dir() and not path.is_symlink():
+        numbers = itertools.count(1)
+        aside = next(place for n in numbers if not (place := path.with_name(f"{NAME}.aside-{n}")).exists())
+        path.rename(aside)
+    else:
+        path.unlink(missing_ok=True)
     sync_folder(folder)
 
 
@@ -100,6 +113,8 @@ def read_sums(folder: Path) -> FileSums | None:
         raw = path.read_bytes()
     except FileNotFoundError:
         return None
+    except IsADirectoryError as error:
+        raise _damaged(path, "is a folder, and should be a file") from error
     if len(raw) < _HEADER.size:
         raise _damaged(path, "is cut short")
     magic, version, block_bytes, size_bytes, count, crc32 = _HEADER.unpack_from(raw)

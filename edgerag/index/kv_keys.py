@@ -151,6 +151,12 @@ def _tell(db: sqlite3.Connection, news: Sequence[tuple[str, int | None, int | No
         db.execute("INSERT INTO kv_outbox (document) VALUES (?)", (_EVERYTHING,))
 
 
+def forget_everything(db: sqlite3.Connection) -> None:
+    """All states have to go: what was said about versions is not known any more."""
+    db.execute("DELETE FROM kv_outbox")
+    db.execute("INSERT INTO kv_outbox (document) VALUES (?)", (_EVERYTHING,))
+
+
 def changes(db: sqlite3.Connection, *, since: int) -> KvChanges:
     """What is not settled of the changes after number ``since``. Raises LibraryDamaged."""
     through, everything = since, False

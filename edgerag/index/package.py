@@ -58,10 +58,13 @@ class Manifest:
 
 
 def described(name: str, stream: BufferedReader) -> Part:
-    """An open file as a part. Raises OSError."""
+    """An open file as a part. Raises LibraryDamaged for one that cannot be read."""
     stream.seek(0)
-    digest = hashlib.file_digest(stream, "sha256")
-    return Part(name, stream.tell(), digest.hexdigest())
+    digest, size_bytes = hashlib.sha256(), 0
+    while data := _read(stream, _READ_BYTES):
+        digest.update(data)
+        size_bytes += len(data)
+    return Part(name, size_bytes, digest.hexdigest())
 
 
 def write_package(
@@ -142,9 +145,19 @@ def _private(path: str, flags: int) -> int:
 
 def _pieces(stream: BufferedReader, size_bytes: int) -> Iterator[bytes]:
     left = size_bytes
-    while left and (data := stream.read(min(left, _READ_BYTES))):
+    while left and (data := _read(stream, min(left, _READ_BYTES))):
         left -= len(data)
         yield data
+
+
+def _read(stream: BufferedReader, size_bytes: int) -> bytes:
+    """Raises LibraryDamaged with the name of the file: what is written meanwhile is another one."""
+    try:
+        return stream.read(size_bytes)
+    except OSError as error:
+        raise LibraryDamaged(
+            f"{stream.name} cannot be read: {error.strerror or error}.", remedy="Check that disk and its connection."
+        ) from error
 
 
 def _record(manifest: Manifest) -> Mapping[str, object]:

@@ -16,12 +16,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from edgerag.errors import RESTORE_LIBRARY, EdgeragError, LibraryDamaged
+from edgerag.errors import (
+    RESTORE_LIBRARY,
+    EdgeragError,
+    LibraryDamaged,
+    LibraryMissing,
+    LibraryOutdated,
+    LibraryVersionUnknown,
+)
 from edgerag.index import at_rest, health
 from edgerag.index.bits import flipped_bit
 from edgerag.index.lock import WriterLock
 from edgerag.index.salvage import Loss, salvage
-from edgerag.index.store import DATABASE_NAME, Store, translated
+from edgerag.index.store import DATABASE_NAME, Store, refuse_emptied, translated
 from edgerag.machine.disk import sync_folder
 
 _WORKSHOP = ".repair"  # inside the library's folder
@@ -31,13 +38,15 @@ _WORKSHOP = ".repair"  # inside the library's folder
 class DatabaseRepair:
     """What was done to the database file."""
 
-    state: Literal["whole", "bits", "rebuilt"]
+    # "sums": rows, texts and words are whole, and the checksums of the file were what did not match.
+    state: Literal["whole", "bits", "sums", "rebuilt"]
     bits: int  # that were put right
     losses: tuple[Loss, ...]
 
 
 def repair_database(folder: Path) -> DatabaseRepair:
-    """Raises LibraryBusy, StorageFull, and LibraryDamaged where too little of it can be read; then it is as it was."""
+    """Raises LibraryBusy, StorageFull, LibraryMissing, LibraryVersionUnknown, and LibraryDamaged where too little of it
+    can be read; then it is as it was."""
     lock = WriterLock(folder)
     try:
         with translated(folder):
@@ -51,20 +60,22 @@ def repair_database(folder: Path) -> DatabaseRepair:
 
 def _repair(folder: Path) -> DatabaseRepair:
     database = folder / DATABASE_NAME
-    bits, is_exact = _mend_bits(folder, database)
+    if not database.is_file():
+        refuse_emptied(folder)
+        raise LibraryMissing(f"There is no library database {database}.", remedy=RESTORE_LIBRARY)
+    bits, fit = _mend_bits(folder, database)
     # Checksums that match say that nothing changed since they were made, which may have been of a damaged file.
-    if _is_sound(folder):
-        if not is_exact:
+    if _is_sound(folder, refuses_newer=fit is not False):
+        if fit is False:
             # What does not match lies where nothing is kept, or the checksums themselves are what is damaged.
-            (folder / at_rest.NAME).unlink(missing_ok=True)
+            at_rest.forget(folder)
+            return DatabaseRepair("sums", bits, ())
         return DatabaseRepair("bits" if bits else "whole", bits, ())
     _fold_journal(database)
     workshop = folder / _WORKSHOP
     workshop.mkdir(mode=0o700)
     losses = salvage(database, workshop)
-    at_rest_file = folder / at_rest.NAME
-    at_rest_file.unlink(missing_ok=True)
-    sync_folder(folder)
+    at_rest.forget(folder)
     for name in ("-wal", "-shm"):
         database.with_name(database.name + name).unlink(missing_ok=True)
     (workshop / DATABASE_NAME).replace(database)
@@ -73,14 +84,16 @@ def _repair(folder: Path) -> DatabaseRepair:
     return DatabaseRepair("rebuilt", bits, tuple(losses))
 
 
-def _mend_bits(folder: Path, database: Path) -> tuple[int, bool]:
-    """(bits put right, whether the file is now what its checksums say)."""
+def _mend_bits(folder: Path, database: Path) -> tuple[int, bool | None]:
+    """(bits put right, whether the file is now what its checksums say; None where there are none)."""
     try:
         sums = at_rest.read_sums(folder)
         blocks = at_rest.damaged_blocks(folder, database)
     except LibraryDamaged:
         return 0, False
-    if sums is None or blocks is None or database.stat().st_size != sums.size_bytes:
+    if sums is None or blocks is None:
+        return 0, None
+    if database.stat().st_size != sums.size_bytes:
         return 0, False
     mended = 0
     descriptor = os.open(database, os.O_RDWR)
@@ -101,10 +114,17 @@ def _mend_bits(folder: Path, database: Path) -> tuple[int, bool]:
     return mended, mended == len(blocks)
 
 
-def _is_sound(folder: Path) -> bool:
-    """Whether all checks that need no checksums of the file find nothing."""
+def _is_sound(folder: Path, *, refuses_newer: bool) -> bool:
+    """Whether all checks that need no checksums of the file find nothing. Raises LibraryVersionUnknown for one of a
+    newer version, where that number is not known to be what is damaged."""
     try:
         store = Store(folder, mode="read", as_copy=True)  # as one of the newest version, whatever its own
+    except LibraryOutdated:
+        return False
+    except LibraryVersionUnknown:
+        if refuses_newer:
+            raise
+        return False
     except EdgeragError:
         return False
     try:

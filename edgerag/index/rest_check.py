@@ -32,7 +32,11 @@ class RestCheck:
         """Starts it, once."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._look, name="rest-check", daemon=True)
-            self._thread.start()
+            try:
+                self._thread.start()
+            except RuntimeError:  # the system has no room for one more thread
+                self._thread = None
+                self._look()
 
     def note(self) -> str:
         """A sentence for the user where something does not match; "" where nothing is known, or all is well."""

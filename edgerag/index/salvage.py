@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edgerag.errors import RESTORE_LIBRARY, EdgeragError, LibraryDamaged
-from edgerag.index import catalogue, chunks, documents
+from edgerag.index import catalogue, chunks, documents, kv_keys
 from edgerag.index.migrations import STEPS, version_of
 from edgerag.index.row_sums import PLACE, row_sum, stored_vectors, sum_document
 from edgerag.index.store import Store, translated
@@ -32,6 +32,21 @@ class Loss:
     what: str
 
 
+# Of what no row of another table tells: by table, what is said where some of its rows could not be read.
+_LOST_ROWS = {
+    "documents": Loss("documents", "the records of some could not be read: ingest their folders again"),
+    "document_tags": Loss("tags", "some could not be read: give them again with `edgerag tag`"),
+    "containers": Loss("archives and mails", "some are not known as read any more: the next ingest opens them again"),
+    "failures": Loss("files that failed", "some are not known any more: the next ingest tries them again"),
+    "left_out": Loss("files that were left out", "some are not known any more: the next ingest finds them again"),
+    "mounts": Loss(
+        "mounted folders", "some are not known any more: ingest them while they are mounted, or their documents may go"
+    ),
+}
+# Without these a state that the model made of an older text could be taken for that of a newer one.
+_VERSIONS_OF_STATES = frozenset({"meta", "kv_retired", "kv_outbox"})
+
+
 def salvage(database: Path, workshop: Path) -> list[Loss]:
     """Makes ``library.sqlite`` in ``workshop``. Raises LibraryDamaged where the old one does not list its tables."""
     with translated(database):
@@ -44,7 +59,7 @@ def salvage(database: Path, workshop: Path) -> list[Loss]:
             unreadable = _copy(store.connection, database)
     finally:
         store.close()
-    store = Store(workshop, mode="write")  # and brought to the newest version
+    store = Store(workshop, mode="write", unchecked=True)  # and brought to the newest version
     try:
         db = store.connection
         db.execute("PRAGMA foreign_keys = OFF")
@@ -52,6 +67,9 @@ def salvage(database: Path, workshop: Path) -> list[Loss]:
             losses = _put_in_order(db, database)
             if "chunks" in unreadable:
                 losses += _ends_lost(db)
+            losses += [_LOST_ROWS[table] for table in unreadable if table in _LOST_ROWS]
+            if not _VERSIONS_OF_STATES.isdisjoint(unreadable):
+                kv_keys.forget_everything(db)
         for document_id in documents.all_ids(db):
             with store.writing():
                 parsed = documents.parsed_document(db, document_id)
@@ -95,9 +113,7 @@ def _copy(db: sqlite3.Connection, database: Path) -> list[str]:
         # Of a later version there are more tables.
         there = [table for table in (*_BY_ID, *_WITH_NUMBERS) if _columns(db, table)]
         unreadable = [table for table in there if not _copy_ranges(db, table)]
-        for table in _BY_KEY:
-            if _columns(db, table):
-                _copy_keyed(db, table)
+        unreadable += [table for table in _BY_KEY if _columns(db, table) and not _copy_keyed(db, table)]
     finally:
         db.execute("DETACH DATABASE damaged")
     return unreadable
@@ -144,19 +160,38 @@ def _last_id(db: sqlite3.Connection, table: str) -> int:
     return _LAST_ID
 
 
-def _copy_keyed(db: sqlite3.Connection, table: str) -> None:
-    """As many rows as can be read from the beginning."""
+def _copy_keyed(db: sqlite3.Connection, table: str) -> bool:
+    """Whether every row could be read: from the beginning up to what cannot be, from the end back to it, and out of an
+    index that holds all columns."""
     columns = _columns(db, table)
-    limit = -1
-    while limit:
-        try:
-            db.execute(
-                f"INSERT OR IGNORE INTO main.{table} ({columns}) SELECT {columns} FROM damaged.{table} LIMIT ?",  # noqa: S608
-                (limit,),
-            )
-            return
-        except (sqlite3.DatabaseError, UnicodeDecodeError):
-            limit = 1 << 16 if limit < 0 else limit // 2
+    source = f"SELECT {columns} FROM damaged.{table}"  # noqa: S608 - our own names
+    backwards = ", ".join(f"{name} DESC" for name in _key_of(db, table))
+    for way in ("", f" ORDER BY {backwards}", *_by_index(table)):
+        rows, is_all = _readable(db, source + way)
+        db.execute(f"INSERT OR IGNORE INTO main.{table} ({columns}) {source}{way} LIMIT ?", (rows,))
+        if is_all:
+            return True
+    return False
+
+
+def _readable(db: sqlite3.Connection, query: str) -> tuple[int, bool]:
+    """(rows that it gives, whether these are all)"""
+    rows = 0
+    try:
+        for _ in db.execute(query):
+            rows += 1
+    except (sqlite3.DatabaseError, UnicodeDecodeError):
+        return rows, False
+    return rows, True
+
+
+def _key_of(db: sqlite3.Connection, table: str) -> list[str]:
+    parts = [(row[5], row[1]) for row in db.execute(f"PRAGMA main.table_info({table})") if row[5]]
+    return [name for _, name in sorted(parts)]
+
+
+def _by_index(table: str) -> list[str]:
+    return [" INDEXED BY tags_of_document"] if table == "document_tags" else []
 
 
 def _columns(db: sqlite3.Connection, table: str, *, of: str = "main") -> str:

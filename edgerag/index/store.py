@@ -25,7 +25,7 @@ from edgerag.errors import (
     LibraryOutdated,
     StorageFull,
 )
-from edgerag.index import at_rest, migrations
+from edgerag.index import at_rest, bringing_up, migrations, wholeness
 from edgerag.machine.disk import storage_error
 
 DATABASE_NAME = "library.sqlite"
@@ -50,6 +50,8 @@ _NO_ROOM_TO_SHARE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.
 _MOST_COPIED_BYTES = 2_000_000_000
 _COPY_IN_MEMORY_KIB = 65_536  # more of a copy lies in a file
 
+_SEGMENT_MAGIC = b"\x89ERAG\r\n\x1a"  # see hnsw/format.py, which loads numpy
+
 Mode = Literal["read", "write"]
 T = TypeVar("T")
 
@@ -58,10 +60,17 @@ class Store:
     """The database of one library; usable from one thread at a time."""
 
     def __init__(
-        self, folder: Path, *, mode: Mode, steps: Sequence[str] = migrations.STEPS, as_copy: bool = False
+        self,
+        folder: Path,
+        *,
+        mode: Mode,
+        steps: Sequence[str] = migrations.STEPS,
+        as_copy: bool = False,
+        unchecked: bool = False,
     ) -> None:
-        """Opens it; in write mode makes it or brings it to the newest version. One of an older version that cannot be
-        written is read ``as_copy``: brought up in a copy that goes with this object.
+        """Opens it; in write mode makes it or brings it to the newest version, if it is whole (bringing_up.py);
+        ``unchecked`` in any case, which is for mending. One of an older version that cannot be written is read
+        ``as_copy``: brought up in a copy that goes with this object.
 
         Raises LibraryMissing, LibraryOutdated, LibraryVersionUnknown, LibraryDamaged, LibraryBusy, StorageFull.
         """
@@ -69,6 +78,7 @@ class Store:
         self.mode: Mode = mode
         self._steps = steps
         self._as_copy = as_copy
+        self._unchecked = unchecked
         self._immutable_state: tuple[int, int] | None = None  # set while opened as an unchanging file
         self._lacks_room = False  # and that because the disk is full
         self._has_begun = False  # to write: there are no checksums of the file any more
@@ -83,13 +93,18 @@ class Store:
                 version = migrations.check_version(connection, where=str(self.path), steps=steps)
                 (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
                 if version < len(steps) or journal != "wal":  # both are written into the file
+                    if 0 < version < len(steps) and not self._unchecked:
+                        bringing_up.check(connection, self.path, version)
                     self._begin_to_write()
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = FULL")
                 connection.execute("PRAGMA foreign_keys = ON")
                 # Deletions of a big document would otherwise spill their journal where there may be no room.
                 connection.execute("PRAGMA temp_store = MEMORY")
-                migrations.migrate(connection, where=str(self.path), steps=steps)
+                if version == 0 or self._unchecked:
+                    migrations.migrate(connection, where=str(self.path), steps=steps)
+                else:
+                    bringing_up.bring_up(connection, self.path, steps=steps)
             except BaseException:
                 connection.close()
                 raise
@@ -129,8 +144,9 @@ class Store:
         copy = self._set_up(sqlite3.connect("", isolation_level=None, check_same_thread=False))
         try:
             copy.execute(f"PRAGMA cache_size = -{_COPY_IN_MEMORY_KIB}")
-            copy.execute("PRAGMA journal_mode = OFF")
             connection.backup(copy)
+            bringing_up.check(copy, self.path, version, is_copy=True)
+            copy.execute("PRAGMA journal_mode = OFF")
             migrations.migrate(copy, where=str(self.path), steps=self._steps)
             copy.execute("PRAGMA query_only = ON")
         except BaseException as error:
@@ -245,30 +261,21 @@ class Store:
 
     def damage(self) -> list[str]:
         """What SQLite's own check finds; empty when the file is whole."""
-        try:
-            rows = self._connection.execute("PRAGMA integrity_check(20)").fetchall()
-            rows += [(f"row {row[1]} of {row[0]} refers to nothing",) for row in self._foreign_key_faults()]
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            return [str(error)]
-        return [str(row[0]) for row in rows if row[0] != "ok"]
+        with translated(self.path):
+            return wholeness.structure_damage(self._connection)
 
     def words_damage(self) -> str:
         """What FTS5's own check finds: whether the keyword index says what it was made of. Checked in a private copy,
         because that check counts as writing; "" for a whole one, and for one that is too large to be copied."""
         if self.path.stat().st_size > _MOST_COPIED_BYTES:
             return ""
-        copy = sqlite3.connect("", isolation_level=None)
-        try:
-            self._connection.backup(copy)
-            copy.execute("INSERT INTO chunk_words (chunk_words) VALUES ('integrity-check')")
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            return f"the keyword index: {error}"
-        finally:
-            copy.close()
-        return ""
-
-    def _foreign_key_faults(self) -> list[tuple[object, ...]]:
-        return self._connection.execute("PRAGMA foreign_key_check").fetchmany(20)
+        with contextlib.closing(sqlite3.connect("", isolation_level=None)) as copy:
+            try:
+                self._connection.backup(copy)
+            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+                return f"the keyword index: {error}"
+            with translated(self.path):
+                return wholeness.words_damage(copy)
 
     def close(self) -> None:
         with translated(self.path):
@@ -326,13 +333,24 @@ def _roll_back(connection: sqlite3.Connection) -> None:
 
 
 def refuse_emptied(folder: Path) -> None:
-    """Raises LibraryDamaged where the database is an empty file beside sealed vectors: it was cut off."""
+    """Raises LibraryDamaged where sealed vectors lie there and their database is an empty file, or gone."""
     database = folder / DATABASE_NAME
-    if database.is_file() and not database.stat().st_size and any((folder / "segments").glob("*.hnsw")):
-        raise LibraryDamaged(
-            f"The library database {database} is empty, and its segments are not: it was cut off.",
-            remedy=RESTORE_LIBRARY,
-        )
+    is_there = database.is_file()
+    if is_there and database.stat().st_size:
+        return
+    # Without any database the folder may be the user's own, with files of his that happen to be called so.
+    if any(is_there or _is_segment(path) for path in (folder / "segments").glob("*.hnsw")):
+        what = "is empty, and its segments are not: it was cut off" if is_there else "is gone, and its segments are not"
+        raise LibraryDamaged(f"The library database {database} {what}.", remedy=RESTORE_LIBRARY)
+
+
+def _is_segment(path: Path) -> bool:
+    """Whether it begins as one."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(_SEGMENT_MAGIC)) == _SEGMENT_MAGIC
+    except OSError:
+        return False
 
 
 def stored_json(text: str, kind: type[T]) -> T:
@@ -351,6 +369,13 @@ def damaged_row(what: str) -> LibraryDamaged:
         f"A row of the library database is damaged: {what}.",
         remedy=REPAIR_LIBRARY,
     )
+
+
+def is_refused_write(error: sqlite3.Error) -> bool:
+    """Whether it is the file system that would not take what was written, and not what was read that is damaged."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    refused = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+    return code & 0xFF in refused and code not in _READ_FAILED
 
 
 @contextlib.contextmanager

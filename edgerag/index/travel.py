@@ -23,7 +23,7 @@ from edgerag.index.identity import identity_in
 from edgerag.index.package import Manifest, Progress, described, read_manifest, read_parts, write_package
 from edgerag.index.segments import FOLDER_NAME as SEGMENTS
 from edgerag.index.segments import SegmentGone
-from edgerag.index.store import DATABASE_NAME, Store, translated
+from edgerag.index.store import DATABASE_NAME, Store, is_refused_write, translated
 from edgerag.machine.disk import put_in_place, sync_folder
 
 _ARRIVING = ".arriving-"  # beside the libraries
@@ -90,7 +90,8 @@ def _taken_once(
             _copy_database(db, copy)
     finally:
         store.close()
-    at_rest.write_sums(scratch, copy)
+    with translated(copy):
+        at_rest.write_sums(scratch, copy)
     for file in (DATABASE_NAME, at_rest.NAME):
         streams[file] = held.enter_context((scratch / file).open("rb"))
     parts = tuple(described(part, stream) for part, stream in streams.items())
@@ -107,16 +108,26 @@ def _listed(folder: Path) -> set[str]:
 
 
 def _copy_database(db: sqlite3.Connection, target: Path) -> None:
-    """As of the transaction that is open; without what was deleted, and needing no journal to be read."""
+    """As of the transaction that is open; without what was deleted, and needing no journal to be read. Raises
+    StorageFull for what cannot be written to ``target``; sqlite3.Error, where ``db`` cannot be read."""
     copy = sqlite3.connect(target, isolation_level=None)
     try:
-        db.backup(copy)
-        copy.execute("PRAGMA journal_mode = DELETE")
-        copy.execute("VACUUM")
+        try:
+            db.backup(copy)
+        except sqlite3.OperationalError as error:
+            if not is_refused_write(error):
+                raise
+            with translated(target):  # of two databases this is the one that is written
+                raise
+        packed = target.with_name(f"{target.name}.packed")
+        packed.unlink(missing_ok=True)
+        with translated(target):
+            copy.execute("PRAGMA journal_mode = DELETE")
+            copy.execute("VACUUM INTO ?", (str(packed),))  # VACUUM alone writes another copy of all into /tmp
     finally:
         copy.close()
-    with target.open("rb") as stream:
-        os.fsync(stream.fileno())
+    with translated(target):
+        put_in_place(packed, target)
 
 
 def manifest_of(source: Path) -> Manifest:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from edgerag.index.documents import MovedFile
 from edgerag.ingest.ahead import ToRead
@@ -16,6 +18,7 @@ from edgerag.types import IngestEvent
 
 # Files that cost only a stat go by too fast to be told one by one.
 _PROGRESS_EVERY_S = 0.1
+_SECOND_NS = 1_000_000_000
 
 
 class WithoutReading(Run):
@@ -71,6 +74,8 @@ class WithoutReading(Run):
         roots = {candidate.path: candidate.root for candidate in discovery.files}
         moved: list[MovedFile] = []
         for new, old in self._known.moved(discovery.files, gone).items():
+            if self._is_another(new, old):
+                continue
             # Never in the midst of an archive: one that moved by halves is not known again.
             if sum(1 + len(file.documents) + len(file.failures) for file in moved) >= MOVED_TOGETHER:
                 self._library.move_files(moved)
@@ -80,6 +85,20 @@ class WithoutReading(Run):
                 self._moved[new + path.removeprefix(old)] = path
             moved.append(self._known.move(old, new, roots[new]))
         self._library.move_files(moved)
+
+    def _is_another(self, new: str, old: str) -> bool:
+        """Whether a file that has size and time of one that is gone is another one all the same. A time of whole
+        seconds says little: archives, copies and builds give many files one. Of such it is the content that has to be
+        the same, since a run may end before it is read, and until then one file's text would stand under another's
+        name."""
+        document = self._known.documents.get(old)
+        if document is None or not document.content_sha256 or document.mtime_ns % _SECOND_NS:
+            return False
+        try:
+            with Path(new).open("rb") as stream:
+                return hashlib.file_digest(stream, "sha256").hexdigest() != document.content_sha256
+        except OSError:
+            return False  # why it cannot be read is said when it is its turn
 
     def _has(self, need: str) -> bool:
         """Whether this run has what a file of an earlier run could not be read without."""

@@ -10,6 +10,8 @@ from edgerag.errors import StorageFull
 
 # No space, no quota, a limit on the size of files: to the user they are one.
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+# A folder where a file belongs, or the other way round.
+_IN_THE_WAY = frozenset({errno.EEXIST, errno.EISDIR, errno.ENOTDIR})
 
 
 def sync_folder(folder: Path) -> None:
@@ -37,6 +39,12 @@ def is_full(error: OSError) -> bool:
 
 def storage_error(error: OSError, path: Path) -> StorageFull:
     """The error of a write to ``path`` that the file system refused."""
+    if error.errno in _IN_THE_WAY:
+        where = error.filename if isinstance(error.filename, str | bytes) else path
+        return StorageFull(
+            f"Something stands in the place of {os.fsdecode(where)}: {error.strerror or error}.",
+            remedy="Move it away, and run it again; nothing committed is lost.",
+        )
     what = "The disk is full" if is_full(error) else "The file system refused"
     return StorageFull(
         f"{what} while working on {path}: {error.strerror or error}.",

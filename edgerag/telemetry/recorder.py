@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -156,8 +157,14 @@ class Recorder:
             self._waiting.append(work)
             if self._thread is None:
                 # A daemon: a hanging disk or collector does not keep the program from ending.
-                self._thread = threading.Thread(target=self._run, name="traces", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="traces", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:
+                    self._waiting.clear()
+                    self._troubles.setdefault("Traces are not kept: the system has no room for a thread.", False)
+                    return
+                self._thread = thread
             self._changed.notify_all()
 
     def _run(self) -> None:
@@ -222,13 +229,28 @@ class Recorder:
         return ingest_span(work, content=settings.trace.content)
 
     def _put_in_ring(self, work: _Work, root: Span, trace_id: str, otlp: str, keep: int) -> None:
-        from edgerag.telemetry.ring import TraceHead, TraceRing
+        from edgerag.errors import TracesDamaged
+        from edgerag.telemetry.ring import TraceHead, TraceRing, set_aside
 
         kind: TraceKind = "ask" if isinstance(work, MeasuredAnswer) else "ingest"
-        if self._ring is None:
-            self._ring = TraceRing(self._file, mode="write")
         head = TraceHead(trace_id, kind, root.start_ns, root.ns, outcome_of(work))
-        self._ring.put(head, otlp, keep=keep)
+        for is_second in (False, True):
+            try:
+                self._ring = self._ring or TraceRing(self._file, mode="write")
+                self._ring.put(head, otlp, keep=keep)
+                return
+            except TracesDamaged as error:
+                if is_second:
+                    raise
+                self._close_ring()
+                aside = set_aside(self._file)
+                self._trouble(f"{error.message} They are set aside in {aside}, and new ones begun.")
+
+    def _close_ring(self) -> None:
+        ring, self._ring = self._ring, None
+        if ring is not None:
+            with suppress(EdgeragError):  # of a damaged file even that may fail
+                ring.close()
 
     def _counted(self) -> Metrics:
         from edgerag.telemetry.metrics import Metrics

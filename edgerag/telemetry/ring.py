@@ -14,10 +14,11 @@ import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from edgerag.errors import StorageFull, TracesError
+from edgerag.errors import StorageFull, TracesDamaged, TracesError
 from edgerag.private_database import make_private, reading_uri, writing_uri
 from edgerag.telemetry.otlp import from_otlp
 from edgerag.telemetry.spans import TraceTree
@@ -47,7 +48,7 @@ CREATE INDEX traces_by_duration ON traces (kind, duration_ns);
 _STAMPS = ("application_id", "user_version")
 _HEAD = "trace_id, kind, began_ns, duration_ns, outcome, size_bytes"
 _HEAD_TYPES = [str, str, int, int, str, int]
-_MADE_ANEW = "Delete the file: the next answer makes it."
+_SET_ASIDE = "The next answer sets the file aside and begins a new one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,14 +153,17 @@ class TraceRing:
                 return
 
     def heads(self, *, kind: TraceKind | None = None, limit: int = 1000, slowest: bool = False) -> list[TraceHead]:
-        """The last first, or the slowest. Raises TracesError."""
+        """The last first, or the slowest, without those whose row is damaged. Raises TracesError."""
         order = "duration_ns DESC, number DESC" if slowest else "number DESC"
+        query = f"SELECT {_HEAD} FROM traces WHERE kind = ?1 OR ?1 IS NULL ORDER BY {order}"  # noqa: S608
         with self._translated():
-            rows = self._db.execute(
-                f"SELECT {_HEAD} FROM traces WHERE kind = ?1 OR ?1 IS NULL ORDER BY {order} LIMIT ?2",  # noqa: S608
-                (kind, limit),
-            ).fetchall()
-        return [self._head(row) for row in rows]
+            rows = filter(_is_head, self._db.execute(query, (kind,)))
+            return [TraceHead(*row) for row in islice(rows, limit)]
+
+    def damaged_count(self) -> int:
+        """Rows that nobody wrote. Raises TracesError."""
+        with self._translated():
+            return sum(not _is_head(row) for row in self._db.execute(f"SELECT {_HEAD} FROM traces"))  # noqa: S608
 
     def find(self, wanted: str) -> TraceHead:
         """The one whose id begins so. Raises TracesError for none, or several."""
@@ -177,10 +181,10 @@ class TraceRing:
         raise TracesError(f"There is no trace {wanted!r}.", remedy="`edgerag trace --list` lists them.")
 
     def _head(self, row: tuple[Any, ...]) -> TraceHead:
-        """Raises TracesError for a row that nobody wrote: SQLite does not hold columns to their types."""
-        if [type(value) for value in row] != _HEAD_TYPES or row[1] not in get_args(TraceKind):
-            what = f"The traces in {self._path} cannot be read: a row is damaged."
-            raise TracesError(what, remedy=_MADE_ANEW)
+        """Raises TracesError for a row that nobody wrote."""
+        if not _is_head(row):
+            what = f"A trace in {self._path} cannot be read: its row is damaged."
+            raise TracesError(what, remedy="The others can be read.")
         return TraceHead(*row)
 
     def otlp(self, trace_id: str) -> str:
@@ -235,10 +239,31 @@ class TraceRing:
                 ) from error
             if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise TracesError(f"{what} used: another program holds them.", remedy="Try again.") from error
-            raise TracesError(f"{what} read: {error}.", remedy=_MADE_ANEW) from error
+            raise TracesDamaged(f"{what} read: {error}.", remedy=_SET_ASIDE) from error
         except OSError as error:
             what = f"The traces in {self._path} cannot be written: {error.strerror or error}."
             raise StorageFull(what, remedy="Make the folder writable, or set trace.keep to 0.") from error
+
+
+def _is_head(row: tuple[Any, ...]) -> bool:
+    """SQLite does not hold columns to their types."""
+    return [type(value) for value in row] == _HEAD_TYPES and row[1] in get_args(TraceKind)
+
+
+def set_aside(path: Path) -> Path:
+    """Moves a damaged file of traces, which may still be read by other means, out of the way; where it is then. One
+    that was set aside before goes. Raises StorageFull."""
+    aside = path.with_name(f"{path.name}.damaged")
+    try:
+        for end in ("-wal", "-shm"):  # of the file that is there, and of no other
+            path.with_name(f"{path.name}{end}").unlink(missing_ok=True)
+        path.replace(aside)
+    except OSError as error:
+        raise StorageFull(
+            f"The damaged traces in {path} cannot be set aside: {error.strerror or error}.",
+            remedy="Make the folder writable, or set trace.keep to 0.",
+        ) from error
+    return aside
 
 
 def _nothing_yet() -> TracesError:

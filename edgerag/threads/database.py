@@ -16,12 +16,15 @@ from pathlib import Path
 
 from edgerag.errors import StorageFull, ThreadsError
 from edgerag.machine.disk import storage_error
+from edgerag.machine.new_file import put_new
 from edgerag.private_database import make_private, reading_uri, writing_uri
 
 # "ERTH": tells this file from others of SQLite, and from those of libraries.
 APPLICATION_ID = 0x45525448
 _BUSY_TIMEOUT_S = 10.0  # another window of the program holds it for milliseconds
 _KEEP_A_COPY = "Move the file away to begin with a new one; it may still be read by `sqlite3 FILE .recover`."
+
+_RESTORE = "Put a copy of it back, or delete it to begin with a new one."
 
 # exchange_words has a row for each exchange: its words as index/analyze.py prepares them.
 _STEP_1 = """
@@ -74,6 +77,7 @@ class Database:
         with self._translated():
             place, is_writable = ":memory:", True
             if path is not None:
+                _make(path)
                 is_writable = make_private(path)
                 place = writing_uri(path) if is_writable else reading_uri(path, can_make_files=False)
             self._connection = sqlite3.connect(
@@ -113,12 +117,7 @@ class Database:
         db.execute("PRAGMA temp_store = MEMORY")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA journal_mode = WAL")
-        for number in range(version + 1, len(STEPS) + 1):
-            # executescript commits whatever is open, so the transaction is part of the script.
-            db.executescript(
-                f"BEGIN IMMEDIATE;\n{STEPS[number - 1]}\n"
-                f"PRAGMA application_id = {APPLICATION_ID};\nPRAGMA user_version = {number};\nCOMMIT;"
-            )
+        _run_steps(db, version)
         # What was deleted while another window was reading may still lie in the log. If one writes just now, that one
         # folds it: whoever only wants to read does not wait.
         db.execute("PRAGMA busy_timeout = 0")
@@ -181,3 +180,30 @@ class Database:
             raise ThreadsError(f"The conversations in {self.path} are damaged.", remedy=_KEEP_A_COPY) from error
         except OSError as error:
             raise storage_error(error, self.path or Path()) from error
+
+
+def _make(path: Path) -> None:
+    """The file where there is none, whole when it can be seen: so one that is empty is one that was cut off.
+
+    Raises ThreadsError for that, OSError.
+    """
+    if not path.exists():
+        with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as new:
+            _run_steps(new, 0)
+            content = new.serialize()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):  # another window was faster
+            put_new(path, content)
+    log = path.with_name(f"{path.name}-wal")
+    if path.is_file() and not path.stat().st_size and not (log.exists() and log.stat().st_size):
+        raise ThreadsError(f"The conversations in {path} are gone: the file is empty.", remedy=_RESTORE)
+
+
+def _run_steps(db: sqlite3.Connection, version: int) -> None:
+    """Those behind ``version``, each one transaction."""
+    for number in range(version + 1, len(STEPS) + 1):
+        # executescript commits whatever is open, so the transaction is part of the script.
+        db.executescript(
+            f"BEGIN IMMEDIATE;\n{STEPS[number - 1]}\n"
+            f"PRAGMA application_id = {APPLICATION_ID};\nPRAGMA user_version = {number};\nCOMMIT;"
+        )

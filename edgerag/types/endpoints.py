@@ -29,8 +29,12 @@ class LoopbackEndpoint:
             if not socket_path.startswith("/") or "\0" in socket_path:
                 raise ValueError(f"{text!r} names no socket; write unix:/PATH, the path absolute")
             return cls(socket_path=socket_path)
+        if any(not " " < character <= "~" for character in text):  # urlsplit() would drop line ends from within
+            raise ValueError(f"{text!r} has a character that no address of a collector has")
         parts = urlsplit(text)
         port = parts.port  # raises ValueError
+        if port == 0:
+            raise ValueError(f"{text!r} names port 0, which nobody listens at; write a port from 1 to 65535")
         if parts.scheme != "http" or parts.username is not None or parts.query or parts.fragment:
             raise ValueError(f"{text!r} is not http://127.0.0.1:PORT, http://[::1]:PORT or unix:/PATH")
         host = parts.hostname or ""

@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import TextIO, get_args
 
 from edgerag import __version__
-from edgerag.errors import EdgeragError, OutputRefused
+from edgerag.errors import EdgeragError, OutputRefused, memory_short
 from edgerag.safe_text import escaped
 from edgerag.types import OcrMode
 
@@ -345,6 +345,12 @@ def _run(arguments: Sequence[str] | None) -> int:
 
         report.say("edgerag: interrupted")
         return report.EXIT_INTERRUPTED
+    except (MemoryError, OSError, ImportError, SystemError) as error:
+        if (told := memory_short(error)) is None:
+            raise
+        from edgerag.ui import report
+
+        return report.fail(told)
     return code
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from edgerag.errors import TracesError, UsageError
 from edgerag.locations import Locations, user_path
 from edgerag.machine.disk import storage_error
+from edgerag.machine.new_file import put_new
 from edgerag.measure.charts import svg_png
 from edgerag.telemetry.exports.flame_page import flame_page
 from edgerag.telemetry.exports.heat_map import heat_map, heat_map_svg
@@ -26,6 +27,9 @@ from edgerag.ui.why.trace_text import trace_text
 
 _ID_DIGITS = 12  # of an id in a list: enough to tell a thousand apart
 _PICTURES = (".svg", ".png")
+# Options that name a file to write: of one trace, and all.
+_EXPORTS = ("perfetto", "speedscope", "html", "otlp_json")
+_FILES = (*_EXPORTS, "heatmap")
 
 
 def run_trace(locations: Locations, arguments: argparse.Namespace) -> int:
@@ -33,21 +37,49 @@ def run_trace(locations: Locations, arguments: argparse.Namespace) -> int:
     kind: TraceKind = "ingest" if arguments.ingest else "ask"
     if arguments.heatmap and Path(arguments.heatmap).suffix.lower() not in _PICTURES:
         raise UsageError(f"{arguments.heatmap!r} is no picture.", remedy="Name a file that ends with .svg or .png.")
+    _refuse_files(arguments)
     with TraceRing(locations.traces_file) as ring:
         if arguments.list:
             _list(ring.heads(kind=kind, limit=arguments.limit, slowest=arguments.slowest), arguments)
+            if damaged := ring.damaged_count():
+                report.say(f"left out: {damaged} that are damaged.")
             return report.EXIT_OK
         if arguments.heatmap:
             _write_heat_map(ring, kind, arguments)
+            if not arguments.json and not any(getattr(arguments, name) for name in _EXPORTS):
+                return report.EXIT_OK
         head = _chosen(ring, kind, arguments)
         otlp = ring.otlp(head.trace_id)
         tree = ring.tree(head.trace_id)
     written = [_write(wanted, make(), what=what) for wanted, make, what in _exports(arguments, tree, otlp) if wanted]
     if arguments.json:
         output.write_json({**_head_record(head), "root": _span_record(tree.root)})
-    elif not written and not arguments.heatmap:
+    elif not written:
         output.write(trace_text(tree))
     return report.EXIT_OK
+
+
+def _refuse_files(arguments: argparse.Namespace) -> None:
+    """Raises UsageError for files that would not be written, or are there."""
+    options = {"--" + name.replace("_", "-"): getattr(arguments, name) for name in _FILES}
+    wanted = {option: file for option, file in options.items() if file}
+    if arguments.list and wanted:
+        raise UsageError(
+            f"--list lists traces, and {next(iter(wanted))} writes one.", remedy="Give one of the two, and the id."
+        )
+    targets = [user_path(file) for file in wanted.values()]
+    for target in targets:
+        if not _is_stream(target) and (target.exists() or targets.count(target) > 1):
+            raise _is_there(target)
+
+
+def _is_stream(target: Path) -> bool:
+    """/dev/stdout and its like, into which one writes on."""
+    return target.is_relative_to("/dev")
+
+
+def _is_there(target: Path) -> UsageError:
+    return UsageError(f"{short_path(str(target))} is there already.", remedy="Name another file, or delete it.")
 
 
 def _chosen(ring: TraceRing, kind: TraceKind, arguments: argparse.Namespace) -> TraceHead:
@@ -71,17 +103,31 @@ def _exports(arguments: argparse.Namespace, tree: TraceTree, otlp: str) -> list[
 
 
 def _write_heat_map(ring: TraceRing, kind: TraceKind, arguments: argparse.Namespace) -> None:
-    trees = [ring.tree(head.trace_id) for head in reversed(ring.heads(kind=kind, limit=arguments.limit))]
+    """Raises TracesError where no trace can be read."""
+    trees: list[TraceTree] = []
+    damaged: list[TracesError] = []
+    for head in reversed(ring.heads(kind=kind, limit=arguments.limit)):
+        try:
+            trees.append(ring.tree(head.trace_id))
+        except TracesError as error:
+            damaged.append(error)
+    if damaged and not trees:
+        raise damaged[0]
+    for trouble in damaged:
+        report.say(f"left out: {trouble.message}")
     svg = heat_map_svg(heat_map(trees))
     is_png = Path(arguments.heatmap).suffix.lower() == ".png"
     _write(arguments.heatmap, svg_png(svg, name="heat-map") if is_png else svg, what="")
 
 
 def _write(file: str, content: str | bytes, *, what: str) -> Path:
-    """Raises StorageFull."""
+    """A new file: all of it, or none. Raises UsageError where there is one, StorageFull."""
     target = user_path(file)
     try:
-        target.write_bytes(content.encode() if isinstance(content, str) else content)
+        data = content.encode() if isinstance(content, str) else content
+        target.write_bytes(data) if _is_stream(target) else put_new(target, data)
+    except FileExistsError as error:  # made by somebody else meanwhile
+        raise _is_there(target) from error
     except OSError as error:
         raise storage_error(error, target) from error
     report.say(f"written: {short_path(str(target))}. {what}".rstrip())

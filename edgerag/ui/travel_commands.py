@@ -75,6 +75,9 @@ def repair(session: Session, arguments: argparse.Namespace) -> int:
         report.say("Nothing to mend: the library is whole.")
     if database.bits:
         report.say(f"Database: {database.bits} flipped bits were put right by its checksums.")
+    if database.state == "sums":
+        report.say("Checksums: those of the database file did not fit it, or were damaged, and were made anew.")
+        report.say("Database: whole. Every row, text and word was compared.")
     if database.state == "rebuilt":
         report.say("Database: written anew out of what could be read, its keyword index out of the texts.")
     for loss in database.losses:

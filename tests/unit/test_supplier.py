@@ -73,3 +73,15 @@ def test_what_is_discarded_is_closed_also_when_it_is_still_being_made() -> None:
     gate.set()
     assert things[1].closed.wait(10)
     Supplier(make).discard()  # never asked for: nothing to do
+
+
+def test_without_room_for_a_thread_it_is_made_by_who_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    supplier = Supplier(lambda: 7)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        supplier.start()
+        assert supplier.made() is None
+        assert supplier() == 7

@@ -105,6 +105,7 @@ class EdgeragApp(Keyed, App[None]):
         self.timed_answers: deque[TimedAnswer] = deque(maxlen=MOST_TIMED)  # the last ones
         self._looking = False
         self._look_wanted = False
+        self._looked_problem = ""
         self._guided = False
         self._collecting = Collecting()
 
@@ -261,11 +262,15 @@ class EdgeragApp(Keyed, App[None]):
                 self._set_facts(
                     known=True, model=model, chat_models=_chat(models), library=library, resident_bytes=resident_bytes
                 )
+                self._looked_problem = ""
                 self._guide_once()
                 if not self._look_wanted:
                     return
         except Exception as error:  # noqa: BLE001 - nobody awaits this: whatever happened is shown to the user
-            self.show_problem(Problem.of(error))
+            problem = Problem.of(error)
+            if str(problem) != self._looked_problem:  # looked at every second: what stays as it is is said once
+                self.show_problem(problem)
+            self._looked_problem = str(problem)
         finally:
             self._looking = False
 

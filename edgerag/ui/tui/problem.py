@@ -8,7 +8,7 @@ from pathlib import Path
 
 from textual.content import Content
 
-from edgerag.errors import EdgeragError, LibraryMissing
+from edgerag.errors import EdgeragError, LibraryMissing, memory_short
 from edgerag.ui.tui import shown
 
 
@@ -22,6 +22,7 @@ class Problem:
         """An EdgeragError speaks for itself; anything else is a fault of the program and says where."""
         if isinstance(error, LibraryMissing):
             return cls(error.message, "Press F2 to add documents.")
+        error = memory_short(error) or error
         if isinstance(error, EdgeragError):
             return cls(error.message, error.remedy)
         frames = traceback.extract_tb(error.__traceback__)

@@ -114,7 +114,8 @@ def test_what_is_on_this_machine_is_taken(good: str) -> None:
         "http://127.1", "http://2130706433", "http://0177.0.0.1", "http://127.0.0.1.example.org", "http://example.org",
         "http://[::ffff:127.0.0.1]", "http://[fe80::1%25eth0]", "http://user@127.0.0.1", "http://127.0.0.1@example.org/",
         "http://127.0.0.1:99999", "http://127.0.0.1:x", "127.0.0.1:4318", "grpc://127.0.0.1:4317", "unix:relative",
-        "unix:",
+        "unix:", "http://127.0.0.1:0", "http://127.0.0.1:43\n18", "http://127.0.0.1:4318\n", " http://127.0.0.1",
+        "http://127.0.0.1:43\t18", "http://127.0.0.1:４３",
         "file:///etc/passwd", "http://127.0.0.1/a b", "http://127.0.0.1/\r\nX: y", "http://", "x",
     ],
 )  # fmt: skip

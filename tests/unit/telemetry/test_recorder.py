@@ -76,6 +76,36 @@ def test_what_goes_wrong_while_keeping_stops_nothing(tmp_path: Path, monkeypatch
         assert len(ring.heads()) == 1
 
 
+@pytest.mark.parametrize("how", ["no database", "cut off", "a page"])
+def test_a_damaged_file_is_set_aside_and_that_is_said_once(tmp_path: Path, how: str) -> None:
+    path = tmp_path / "t.sqlite"
+    kept = recorder(tmp_path)
+    for _ in range(20):
+        list(kept.asked(flow))
+    kept.close()
+    data = path.read_bytes()
+    assert len(data) > 4 * 4096
+    spoiled = {
+        "no database": b"?" * 5000,
+        "cut off": data[:9000],
+        "a page": data[:4096] + b"\xff" * 8192 + data[12288:],
+    }
+    path.write_bytes(spoiled[how])
+    said: list[str] = []
+    for _ in range(3):  # each time the program is started
+        kept = recorder(tmp_path)
+        for _ in range(2):
+            list(kept.asked(flow))
+            said += kept.troubles(wait_s=30)
+        kept.close()
+    assert len(said) == 1, said
+    assert str(path) in said[0] and "set aside" in said[0]
+    aside = tmp_path / "t.sqlite.damaged"
+    assert aside.read_bytes()[:4096] == spoiled[how][:4096]
+    with TraceRing(path) as ring:
+        assert len(ring.heads()) == 6
+
+
 def test_what_fails_is_kept_as_that_and_raised(tmp_path: Path) -> None:
     def failing(*, stopwatch: Stopwatch) -> Iterator[IngestDone]:
         with stopwatch.measure("discover"):

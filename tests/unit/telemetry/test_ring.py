@@ -155,17 +155,18 @@ def test_a_damaged_trace_does_not_hide_the_others(tmp_path: Path) -> None:
 def test_a_row_that_nobody_wrote_is_named(tmp_path: Path, column: str, value: object) -> None:
     with TraceRing(tmp_path / "t.sqlite", mode="write") as ring:
         ring.put(head(1), "{}", keep=3)
+        ring.put(head(2), "{}", keep=3)
     db = sqlite3.connect(tmp_path / "t.sqlite")
-    db.execute(f"UPDATE traces SET {column} = ?", (value,))
+    db.execute(f"UPDATE traces SET {column} = ? WHERE trace_id = ?", (value, head(1).trace_id))
     db.commit()
     db.close()
     with TraceRing(tmp_path / "t.sqlite") as ring:
         if (column, value) in (("outcome", "neither"), ("outcome", 1.5)):  # kept as the text that it is, or becomes
-            assert ring.heads()[0].outcome == str(value)
+            assert ring.heads()[-1].outcome == str(value)
             return
-        with pytest.raises(TracesError, match=r"a row is damaged.*Delete the file"):
-            ring.heads()
-        with pytest.raises(TracesError, match="a row is damaged"):
+        assert [each.trace_id for each in ring.heads()] == [head(2).trace_id], "it hides no other"
+        assert ring.damaged_count() == 1
+        with pytest.raises(TracesError, match="its row is damaged"):
             ring.find(head(1).trace_id)
 
 

@@ -87,8 +87,8 @@ def test_answers_of_before_anything_was_traced_are_read(store: ThreadStore, file
 
 
 def test_the_files_are_their_owners_alone(file: Path) -> None:
-    file.parent.mkdir()
-    file.touch(mode=0o644)
+    ThreadStore(file).close()
+    file.chmod(0o644)
     store = ThreadStore(file)
     store.ask("Which?", library="default")
     modes = {part.name: part.stat().st_mode & 0o777 for part in file.parent.iterdir()}
@@ -318,6 +318,16 @@ def test_files_that_are_none_are_refused_with_what_to_do(tmp_path: Path) -> None
         db.execute("PRAGMA user_version = 99")
     with pytest.raises(ThreadsError, match="version 99"):
         ThreadStore(newer)
+
+
+def test_a_file_that_was_cut_off_is_no_new_one(store: ThreadStore, file: Path) -> None:
+    asked(store, "Which torque?", "Twelve.")
+    store.close()
+    os.truncate(file, 0)
+    with pytest.raises(ThreadsError, match="the file is empty"):
+        ThreadStore(file)
+    file.unlink()
+    assert ThreadStore(file).heads(library=None) == []
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
