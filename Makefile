@@ -7,6 +7,7 @@
 #              faults of seven kinds at random in all that is done with a library: some ten minutes
 # make soak    thousands of asks and ingests in one process: whether memory, files, threads or times grow; a quarter of an hour
 # make fuzz    20,000 damaged segment files through the kernel under sanitizers; some ten minutes
+# make test-cpus   the program on processors that are not here, under QEMU's user emulation; half an hour
 # make check   format, lint, strict types, import contracts, and the tests of every change
 # make bench   the figures of README and docs, measured here, into bench/results
 # make bench-index   the same for the index, against hnswlib and usearch; long
@@ -19,7 +20,7 @@ QUESTION ?= Which torque do the lid screws of the pump need?
 # Tests of one file run in one process; four at once, each with its models, are as many as a laptop has room for.
 WORKERS ?= $(shell nproc 2>/dev/null | awk '{print ($$1 < 4) ? $$1 : 4}')
 
-.PHONY: demo prepare prepare-dev test test-long test-torch pictures lint check format bench bench-index faults soak fuzz clean
+.PHONY: demo prepare prepare-dev test test-long test-torch test-cpus pictures lint check format bench bench-index faults soak fuzz clean
 
 demo: prepare
 	@$(BIN)/edgerag --library demo ingest examples/docs
@@ -49,6 +50,9 @@ TORCH_TESTS := tests/unit/engine/test_embed_torch.py tests/unit/measure/test_ben
 test-torch: prepare-dev
 	@$(PYTHON) tools/prepare_torch.py
 	.venv-torch/bin/python -m pytest -m "" $(TORCH_TESTS)
+
+test-cpus: prepare-dev
+	$(BIN)/python tests/cpus/emulated.py --kernel-tests
 
 pictures: prepare-dev
 	RENEW_PICTURES=1 $(BIN)/python -m pytest tests/tui/test_pictures.py

@@ -15,6 +15,7 @@ from edgerag.engine.tuning.tune import current
 from edgerag.errors import ModelError
 from edgerag.machine.load import CpuLoad
 from edgerag.machine.memory import available_bytes
+from edgerag.machine.mounts import remote_kind
 from edgerag.settings.tuning_guide import MachineState, fitting
 from edgerag.types import Finding, ModelFile, Suggestion
 
@@ -37,6 +38,22 @@ def disk_finding(home: Path) -> Finding:
         return Finding("disk", "ok", line, figure=free, unit="bytes")
     remedy = "Free some space, or set EDGERAG_HOME to a folder on another disk."
     return Finding("disk", "warning", line, remedy, figure=free, unit="bytes")
+
+
+def shared_findings(home: Path) -> list[Finding]:
+    """Whether other machines may use what lies there at the same time, and what that costs."""
+    place = next(folder for folder in (home, *home.parents) if folder.exists())
+    kind = remote_kind(str(place))
+    if not kind:
+        return []
+    return [
+        Finding(
+            "disk",
+            "info",
+            f"{place} is shared with other machines ({kind}): an ingest and a question wait for each other there.",
+            "A disk of this machine is faster: set EDGERAG_HOME.",
+        )
+    ]
 
 
 def load_finding() -> Finding:

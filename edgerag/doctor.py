@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
 
 from edgerag.config import MemorySettings, ModelSettings, Share
 from edgerag.errors import EdgeragError
@@ -16,6 +17,7 @@ from edgerag.machine.memory import available_bytes, total_bytes
 from edgerag.machine.nodes import NumaNode
 from edgerag.machine.plan import CorePlan, plan_cores
 from edgerag.machine.topology import Topology, read_topology
+from edgerag.native_builds import NativeLibrary, find_trouble
 from edgerag.offline import guard
 from edgerag.types import Finding, LibraryStatus
 
@@ -132,7 +134,11 @@ def _bandwidth_finding(plan: CorePlan) -> Finding:
     )
 
 
-def engine_findings() -> list[Finding]:
+def engine_findings(models: Path) -> list[Finding]:
+    """The engine, unless it or the builder of the index would die here. ``models``: the folder of models."""
+    troubles = [trouble for library in get_args(NativeLibrary) if (trouble := find_trouble(models, library))]
+    if troubles:
+        return [Finding("engine", "error", trouble.message, trouble.remedy) for trouble in troubles]
     from edgerag.engine.llama import describe_engine
 
     try:

@@ -26,6 +26,7 @@
     │   ├── DocumentDamaged               the parser refused it
     │   ├── DocumentGone                  it went while the others were read
     │   └── ParserDied                    its parser crashed, hung or ran out of memory
+    ├── ProcessorUnfit                4   this processor lacks what a package was compiled for
     ├── StorageFull                   5   the disk is full, or refuses to write
     │   └── OutputRefused                 standard output cannot be written
     ├── MemoryShort                  7   the free memory is too little for what was asked
@@ -158,6 +159,10 @@ class ModelTooLarge(ModelError):
 
 class EngineUnavailable(ModelError):
     pass
+
+
+class ProcessorUnfit(EdgeragError):
+    exit_code = 4
 
 
 class DocumentError(EdgeragError):

@@ -35,7 +35,7 @@ def writing_uri(path: Path) -> str:
 
 def reading_uri(path: Path, *, can_make_files: bool) -> str:
     """``can_make_files``: beside it, as SQLite does where somebody may be writing."""
-    log = path.with_name(f"{path.name}-wal")
+    logs = [path.with_name(f"{path.name}-{kind}") for kind in ("wal", "journal")]
     # Without a log nobody is writing, and SQLite need not make files to read it.
-    is_at_rest = not can_make_files and not (log.exists() and log.stat().st_size)
+    is_at_rest = not can_make_files and not any(log.exists() and log.stat().st_size for log in logs)
     return f"{writing_uri(path)}?mode=ro{'&immutable=1' if is_at_rest else ''}"

@@ -17,10 +17,12 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import platform
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tempfile
 import time
 from pathlib import Path
@@ -37,6 +39,9 @@ LLAMA_CPP = "llama-cpp-python==0.3.36"
 HNSWLIB = "hnswlib==0.8.0"
 # All CPU variants as libraries of their own, the best one chosen when the program starts.
 PORTABLE_LLAMA = "-DGGML_NATIVE=OFF -DGGML_BACKEND_DL=ON -DGGML_CPU_ALL_VARIANTS=ON"
+# Two of llama.cpp's variants for ARM are compiled with SME, which gcc knows since version 14.
+SME = "-march=armv9.2-a+sme"
+VARIANTS_FILE = "vendor/llama.cpp/ggml/src/CMakeLists.txt"
 LLAMA_WORKS = (
     "import llama_cpp; llama_cpp.llama_backend_init(); version = llama_cpp.__version__.split('.'); "
     "assert version[:2] == ['0', '3'] and int(version[2]) >= 36"
@@ -143,7 +148,37 @@ def build(requirement: str, environment: dict[str, str], *, minutes: str) -> Non
     # pip's own cache does not know the build options, so a wheel in it may be for one processor only.
     command = [*pip, "wheel", "--no-deps", "--no-cache-dir", "--no-binary", name.replace("_", "-")]
     print(f"Building {requirement} for any processor, once ({minutes})", flush=True)
-    watch([*command, "--wheel-dir", str(WHEELS), requirement], environment, LOGS / f"build-{name}.log")
+    with tempfile.TemporaryDirectory() as scratch:
+        source = requirement
+        if requirement == LLAMA_CPP and platform.machine() in ("aarch64", "arm64") and not compiles(SME):
+            source = str(source_without_sme(requirement, Path(scratch)))
+        watch([*command, "--wheel-dir", str(WHEELS), source], environment, LOGS / f"build-{name}.log")
+
+
+def compiles(flag: str) -> bool:
+    """Whether the C++ compiler knows ``flag``."""
+    compiler = (os.environ.get("CXX") or next(filter(shutil.which, ("c++", "g++", "clang++")))).split()
+    command = [*compiler, flag, "-fsyntax-only", "-x", "c++", os.devnull]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def source_without_sme(requirement: str, folder: Path) -> Path:
+    """The sources of llama-cpp-python, unpacked in ``folder``, whose variants this compiler can compile. What they
+    leave out, processors with SME, run the variant with SVE2."""
+    pip = [str(PYTHON), "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps"]
+    run([*pip, "--no-binary", "llama-cpp-python", "--dest", str(folder), requirement])
+    with tarfile.open(next(folder.glob("*.tar.gz"))) as archive:
+        archive.extractall(folder, filter="data")
+    source = next(path for path in folder.iterdir() if path.is_dir())
+    variants = source / VARIANTS_FILE
+    variants.write_text(without_sme(variants.read_text(encoding="utf-8")), encoding="utf-8")
+    return source
+
+
+def without_sme(cmake: str) -> str:
+    """llama.cpp's list of variants without those for SME."""
+    lines = cmake.splitlines(keepends=True)
+    return "".join(line for line in lines if not ("ggml_add_cpu_backend_variant(" in line and "SME" in line))
 
 
 def build_wheels() -> None:

@@ -21,10 +21,12 @@ from edgerag import errors
 from edgerag.engine.files import printable
 from edgerag.errors import EngineUnavailable, ModelDamaged, ModelError, ModelTooLarge
 from edgerag.machine.cpu import read_processor
+from edgerag.machine.stacks import small_stacks
 from edgerag.types import Message, ModelFile, ModelKind, Sampling
 
 _LEAST_DEADLINE_S = 120.0
 _SLOWEST_BYTES_PER_S = 10_000_000  # an SD card
+_CHECKING_STACK_BYTES = 256 << 10  # of threads that compare numbers, one for each tensor at once
 _MARK = "edgerag-probe:"
 _PACKAGE_ROOT = Path(__file__).resolve().parent.parent.parent
 _CHILD = "import sys; sys.path.append(sys.argv[1]); from edgerag.engine.probe import child; child(sys.argv[2:])"
@@ -118,7 +120,8 @@ def child(arguments: list[str]) -> None:
 def _work(model: ModelFile) -> None:
     from edgerag.engine.llama import Model
 
-    Model(model.path, check_tensors=True).close()
+    with small_stacks(_CHECKING_STACK_BYTES):
+        Model(model.path, check_tensors=True).close()
     if model.kind == "embedder":
         from edgerag.engine.embedder import open_embedder
 

@@ -1,6 +1,7 @@
 """One connection to ``library.sqlite``: how it is opened, its transactions, and what its errors mean.
 
-Promises: a transaction is on the disk when it returns (WAL, synchronous=FULL) or it never happened;
+Promises: a transaction is on the disk when it returns (WAL, on a disk that machines share a rollback journal;
+synchronous=FULL) or it never happened;
 every failure of SQLite leaves here as an error of edgerag.errors. The statements themselves are in
 documents.py, chunks.py, catalogue.py and keywords.py, which are given the open connection.
 """
@@ -27,6 +28,7 @@ from edgerag.errors import (
 )
 from edgerag.index import at_rest, bringing_up, migrations, wholeness
 from edgerag.machine.disk import storage_error
+from edgerag.machine.mounts import is_remote, journal_for
 
 DATABASE_NAME = "library.sqlite"
 # A reader waits this long while the last writer folds the WAL into the file on closing.
@@ -92,11 +94,12 @@ class Store:
             try:
                 version = migrations.check_version(connection, where=str(self.path), steps=steps)
                 (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
-                if version < len(steps) or journal != "wal":  # both are written into the file
+                wanted = journal_for(self.path)
+                if version < len(steps) or (journal == "wal") != (wanted == "WAL"):  # both are written into the file
                     if 0 < version < len(steps) and not self._unchecked:
                         bringing_up.check(connection, self.path, version)
                     self._begin_to_write()
-                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute(f"PRAGMA journal_mode = {wanted}")
                 connection.execute("PRAGMA synchronous = FULL")
                 connection.execute("PRAGMA foreign_keys = ON")
                 # Deletions of a big document would otherwise spill their journal where there may be no room.
@@ -114,8 +117,7 @@ class Store:
             raise LibraryMissing(
                 f"There is no library in {self.path.parent}.", remedy="Make one: edgerag ingest FOLDER"
             )
-        journal = self.path.with_name(self.path.name + "-journal")
-        if journal.is_file() and journal.stat().st_size:
+        if self._has_journal() and not is_remote(str(self.path.parent)):
             # Only a library that is being made has one, and only a writer can undo what is half done.
             raise self._unfinished()
         connection = self._connect_for_reading()
@@ -158,6 +160,11 @@ class Store:
         connection.close()
         return copy
 
+    def _has_journal(self) -> bool:
+        """Whether what a transaction changes can be undone: one is at work, or was killed."""
+        journal = self.path.with_name(self.path.name + "-journal")
+        return journal.is_file() and journal.stat().st_size > 0
+
     def _unfinished(self) -> LibraryMissing:
         return LibraryMissing(
             f"The library in {self.path.parent} was never finished.", remedy="Run: edgerag ingest FOLDER"
@@ -190,6 +197,8 @@ class Store:
             return connection
         except sqlite3.OperationalError as error:
             connection.close()
+            if error.sqlite_errorcode == sqlite3.SQLITE_READONLY_ROLLBACK:
+                return self._connect_undone(error)
             primary = error.sqlite_errorcode & 0xFF
             # A folder that may be written and has no room for another file gives CANTOPEN too.
             self._lacks_room = error.sqlite_errorcode in _NO_ROOM_TO_SHARE or (
@@ -210,6 +219,21 @@ class Store:
                 ) from error
         self._immutable_state = self._file_state()
         return self._connect("ro", immutable=True)
+
+    def _connect_undone(self, error: sqlite3.OperationalError) -> sqlite3.Connection:
+        """After a writer that was killed: whoever opens the file next undoes what it had begun, a reader too."""
+        connection = self._connect("rw")
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        except sqlite3.OperationalError:
+            raise LibraryDamaged(
+                f"{self.path} holds a change that was never finished, and it cannot be undone because the folder is "
+                "read-only.",
+                remedy="Open the library once where it can be written (edgerag status).",
+            ) from error
+        finally:
+            connection.close()
+        return self._connect("ro")
 
     def _file_state(self) -> tuple[int, int]:
         stat = self.path.stat()

@@ -6,6 +6,11 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
+from edgerag.errors import ProcessorUnfit
+from edgerag.machine.cpuid import known_flags, usable_flags
+
+_HERE = Path("/")
+
 # Kernel flag -> the name used in this program, in the order in which they are shown. The kernel names the AMX parts
 # apart: tiles are the registers, without an arithmetic of their own.
 _FEATURES = {
@@ -73,6 +78,19 @@ _ARM_CORES = {
     (0xC0, 0xAC3): "Ampere-1",
     (0xC0, 0xAC4): "Ampere-1a",
 }
+# What wheels are compiled for: x86-64-v2 (numpy since 2.0), which processors have since 2009 (Intel) and 2011 (AMD).
+# ARM has in every core of 64 bits what they are compiled for.
+_NEEDED = {
+    "x86_64": {
+        "cx16": "CMPXCHG16B",
+        "lahf_lm": "LAHF",
+        "popcnt": "POPCNT",
+        "pni": "SSE3",
+        "ssse3": "SSSE3",
+        "sse4_1": "SSE4.1",
+        "sse4_2": "SSE4.2",
+    }
+}
 _MOST_KINDS = 4  # of cores in one processor; more in a file is damage
 
 
@@ -81,10 +99,12 @@ class Processor:
     architecture: str
     model: str  # "unknown" where nothing tells
     features: tuple[str, ...]
+    lacking: tuple[str, ...] = ()  # what the packages need and it has not; empty where nothing tells
 
 
-def read_processor(system: Path = Path("/")) -> Processor:
-    """The processor as the kernel describes it; on systems without /proc, its architecture alone.
+def read_processor(system: Path = _HERE) -> Processor:
+    """The processor as the kernel describes it, its features as it says itself where it can be asked; on systems
+    without /proc, its architecture alone.
 
     A feature counts where one core has it: kernels run programs only where all cores that they may use agree.
     """
@@ -105,6 +125,10 @@ def read_processor(system: Path = Path("/")) -> Processor:
             implementer = value
         elif name == "CPU part" and len(cores) < _MOST_KINDS:
             cores[_arm_core(implementer, value)] = None
+    usable = usable_flags() if system == _HERE else None
+    if usable is not None:
+        flags = flags - known_flags() | usable
+    needed = _NEEDED.get(platform.machine(), {}) if flags else {}
     parts = " + ".join(name for name in cores if name)
     if parts and model:
         model = f"{model} ({parts})"  # the board, and what is on it
@@ -112,7 +136,19 @@ def read_processor(system: Path = Path("/")) -> Processor:
         architecture=platform.machine(),
         model=model or parts or platform.processor() or "unknown",
         features=tuple(dict.fromkeys(shown for flag, shown in _FEATURES.items() if flag in flags)),
+        lacking=tuple(shown for flag, shown in needed.items() if flag not in flags),
     )
+
+
+def check_processor() -> None:
+    """Raises ProcessorUnfit where this processor lacks what every package is compiled for. Loads nothing."""
+    processor = read_processor()
+    if processor.lacking:
+        raise ProcessorUnfit(
+            f"This processor ({processor.model}) lacks {', '.join(processor.lacking)}, and edgerag's packages are "
+            "compiled for processors that have them (x86-64-v2, from about 2009 on).",
+            remedy="Use a newer machine.",
+        )
 
 
 def _arm_core(implementer: str, part: str) -> str:

@@ -1,4 +1,5 @@
-"""Which file system a path lies on, as far as it decides whether the kernel tells what happens there."""
+"""Which file system a path lies on, as far as it decides whether the kernel tells what happens there, and whether the
+machines that share it can share memory."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 from edgerag.machine.kernel_files import read_text
 
@@ -19,8 +21,19 @@ _ESCAPE = re.compile(r"\\([0-7]{3})")
 
 def is_remote(path: str, system: Path = Path("/")) -> bool:
     """True where the file system under ``path`` may change without a word to this kernel; not known: False."""
+    return bool(remote_kind(path, system))
+
+
+def remote_kind(path: str, system: Path = Path("/")) -> str:
+    """``nfs4``, ``cifs``, ... where the file system under ``path`` is shared with another machine; else ""."""
     kind = file_system_of(os.path.realpath(path), read_text(system / "proc" / "self" / "mountinfo") or "")
-    return kind in _REMOTE or kind.startswith("fuse.")
+    return kind if kind in _REMOTE or kind.startswith("fuse.") else ""
+
+
+def journal_for(database: Path) -> Literal["WAL", "TRUNCATE"]:
+    """How SQLite is to keep transactions of a file there. Its write-ahead log needs memory that all processes share,
+    and those on two machines share none (sqlite.org/wal.html): where a disk is shared, the older way, with locks."""
+    return "TRUNCATE" if is_remote(str(database.parent)) else "WAL"
 
 
 def mount_points(system: Path = Path("/")) -> frozenset[str]:

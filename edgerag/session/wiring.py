@@ -20,6 +20,7 @@ from edgerag.errors import (
     StorageFull,
 )
 from edgerag.locations import Locations, is_there
+from edgerag.machine.mounts import journal_for
 from edgerag.session.readers import Reader
 from edgerag.supplier import Supplier
 from edgerag.telemetry.recorder import Recorder
@@ -76,7 +77,11 @@ class Wiring:
         self._tokens: Supplier[TokenStore] = Supplier(self._make_tokens)
         self._threads: Supplier[ThreadStore] = Supplier(self._open_threads)
         self._recorder = Recorder(
-            locations.traces_file, lambda: self.settings, facts=self._facts_now, gauges=self._gauges_now
+            locations.traces_file,
+            lambda: self.settings,
+            facts=self._facts_now,
+            gauges=self._gauges_now,
+            journal=journal_for,
         )
         self._tunes = False
         self._forecasts: Forecasts | None = None

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 from edgerag.config import Settings
 from edgerag.errors import EdgeragError
@@ -52,9 +52,12 @@ class Recorder:
         *,
         facts: Callable[[], Mapping[str, Value]] = dict,
         gauges: Callable[[], Mapping[str, float]] = dict,
+        journal: Callable[[Path], Literal["WAL", "TRUNCATE"]] = lambda _: "WAL",
     ) -> None:
-        """``settings`` are asked for each trace; ``facts`` go into its root, ``gauges`` are figures of now."""
+        """``settings`` are asked for each trace; ``facts`` go into its root, ``gauges`` are figures of now; ``journal``
+        says how SQLite keeps transactions of a file."""
         self._file = file
+        self._journal = journal
         self._settings = settings
         self._facts = facts
         self._gauges = gauges
@@ -236,7 +239,7 @@ class Recorder:
         head = TraceHead(trace_id, kind, root.start_ns, root.ns, outcome_of(work))
         for is_second in (False, True):
             try:
-                self._ring = self._ring or TraceRing(self._file, mode="write")
+                self._ring = self._ring or TraceRing(self._file, mode="write", journal=self._journal(self._file))
                 self._ring.put(head, otlp, keep=keep)
                 return
             except TracesDamaged as error:

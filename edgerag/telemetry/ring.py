@@ -66,9 +66,13 @@ class TraceHead:
 class TraceRing:
     """One connection; one thread at a time."""
 
-    def __init__(self, path: Path, *, mode: Literal["read", "write"] = "read") -> None:
-        """Raises TracesError, StorageFull; to read, TracesError where there is no file."""
+    def __init__(
+        self, path: Path, *, mode: Literal["read", "write"] = "read", journal: Literal["WAL", "TRUNCATE"] = "WAL"
+    ) -> None:
+        """``journal``: how SQLite keeps transactions there (machine/mounts.py tells). Raises TracesError, StorageFull;
+        to read, TracesError where there is no file."""
         self._path = path
+        self._journal = journal
         with self._translated():
             if mode == "write":
                 make_private(path)
@@ -109,10 +113,10 @@ class TraceRing:
                 self._make()
 
     def _use_log(self, db: sqlite3.Connection) -> None:
-        """WAL. SQLite does not wait for another process that turns to it at this moment."""
+        """SQLite does not wait for another process that turns to it at this moment."""
         for left in reversed(range(_TRIES)):
             try:
-                db.execute("PRAGMA journal_mode = WAL")
+                db.execute(f"PRAGMA journal_mode = {self._journal}")
                 return
             except sqlite3.OperationalError as error:
                 if not left or error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:

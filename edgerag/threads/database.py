@@ -1,9 +1,9 @@
 """``threads.sqlite``: how it is opened and made, its transactions, and what its errors mean.
 
-Promises: the file is its owner's alone (0600); a transaction is on the disk when it returns (WAL,
-synchronous=FULL) or never happened; what is deleted is overwritten (secure_delete). A file on a disk that cannot be
-written is read. ``PRAGMA user_version`` is the number of steps applied; steps are only ever appended. The tables are
-described in docs/index-format.md.
+Promises: the file is its owner's alone (0600); a transaction is on the disk when it returns (WAL, on a disk that
+machines share a rollback journal; synchronous=FULL) or never happened; what is deleted is overwritten (secure_delete).
+A file on a disk that cannot be written is read. ``PRAGMA user_version`` is the number of steps applied; steps are only
+ever appended. The tables are described in docs/index-format.md.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from edgerag.errors import StorageFull, ThreadsError
 from edgerag.machine.disk import storage_error
+from edgerag.machine.mounts import journal_for
 from edgerag.machine.new_file import put_new
 from edgerag.private_database import make_private, reading_uri, writing_uri
 
@@ -116,7 +117,7 @@ class Database:
         db.execute("PRAGMA foreign_keys = ON")
         db.execute("PRAGMA temp_store = MEMORY")
         db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA journal_mode = WAL")
+        db.execute(f"PRAGMA journal_mode = {journal_for(self.path) if self.path else 'MEMORY'}")
         _run_steps(db, version)
         # What was deleted while another window was reading may still lie in the log. If one writes just now, that one
         # folds it: whoever only wants to read does not wait.

@@ -303,6 +303,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and gives its exit code (drawn in errors.py)."""
+    if arguments is None and sys.getfilesystemencoding() != "utf-8":
+        import_module("edgerag.ui.utf8_names").run_with_utf8_names()
     code = _run(arguments)
     if arguments is None:
         _end_beside_threads(code)
@@ -329,6 +331,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     if arguments is None:  # as a program; a process that calls us is not ours to shut off
         import_module("edgerag.ui.shutting_off").shut_off(parsed)
     try:
+        import_module("edgerag.ui.processor").check(parsed)  # before any native library is loaded
         code: int = import_module("edgerag.ui.commands").run(parsed)
     except EdgeragError as error:
         from edgerag.ui import report

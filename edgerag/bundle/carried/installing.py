@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -28,8 +29,17 @@ from .refused import Refused
 
 _ARRIVING = ".arriving"  # where the files lie while they are compared; it also says that FOLDER is not finished
 _MADE = ("venv", "models", "indexes", "bin", _ARRIVING)
-# All native libraries: what one of them lacks on this machine is said now, and not by the first question.
-_LOADED = "import llama_cpp, hnswlib, numpy, lxml.etree, pypdfium2, edgerag.ui.cli"
+# All native libraries, and at work those that may have been compiled for one processor: what one of them lacks on this
+# machine, or this machine for one of them, is said now, and not by the first question.
+_LOADED = """
+from edgerag.machine.cpu import check_processor
+check_processor()
+import llama_cpp, hnswlib, numpy, lxml.etree, pypdfium2, edgerag.ui.cli
+from edgerag.engine.llama import describe_engine
+from edgerag.index.hnsw.build import exercise
+describe_engine()
+exercise()
+"""
 Progress = Callable[[int, int], None]
 
 
@@ -152,6 +162,11 @@ def _run(command: Sequence[str], folder: Path) -> None:
     done = subprocess.run(  # noqa: S603 - what runs is Python, pip and edgerag, out of files that were compared
         command, capture_output=True, check=False, stdin=subprocess.DEVNULL, env=environ
     )
+    if done.returncode == -signal.SIGILL:
+        raise Refused(
+            "It could not be installed: a library in it was built for another processor than this one.",
+            remedy="Make the bundle of wheels for any processor: python3 tools/prepare.py --wheels. Nothing was left.",
+        )
     if done.returncode:
         lines = [line.strip() for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
         shared = next((line for line in lines if "cannot open shared object" in line), "")

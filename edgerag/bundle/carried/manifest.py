@@ -1,12 +1,13 @@
 """The manifest of a bundle: each file with its size and SHA-256, and which of them a machine and Python need.
 
 It is one JSON file, and what a signature signs. docs/bundle.md has it key by key. Promises: names of files are of a
-narrow kind that leads nowhere else (no "..", no hidden ones, nothing that two file systems read differently), and all
-that refers to a file refers to one that is listed.
+narrow kind that leads nowhere else (no "..", no hidden ones, nothing that two file systems read differently), all
+that refers to a file refers to one that is listed, and no byte of it changes unnoticed: it ends with its own digest.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -17,11 +18,14 @@ from .refused import Refused
 NAME = "manifest.json"
 SIGNATURE_NAME = "manifest.json.minisig"
 FORMAT = "edgerag-bundle"
-VERSION = 1
+VERSION = 2  # 1 had no digest of itself
 LARGEST_BYTES = 16_000_000  # of 100,000 files; more is none of ours
 _PIECE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+!-]{0,199}")
 _DEEPEST = 5
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+# The last two lines of a manifest: the SHA-256 of all lines before them.
+_END = re.compile(rb' "sha256": "([0-9a-f]{64})"\n}\n')
+_END_BYTES = 64 + len(b' "sha256": ""\n}\n')
 _MODEL_FILE = re.compile(r"models/[a-z0-9][a-z0-9._-]*\.gguf")
 _MODEL_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _LIBRARY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -107,11 +111,18 @@ def written(manifest: Manifest) -> bytes:
         "libraries": [{"name": each.name, "file": each.file} for each in manifest.libraries],
         "files": [{"name": file.name, "size_bytes": file.size_bytes, "sha256": file.sha256} for file in manifest.files],
     }
-    return json.dumps(record, ensure_ascii=True, indent=1).encode("ascii") + b"\n"
+    return with_digest(record)
+
+
+def with_digest(record: Mapping[str, object]) -> bytes:
+    """``record``, which has at least one key, as the text of a manifest: JSON, its own digest at the end."""
+    text = json.dumps(record, ensure_ascii=True, indent=1).encode("ascii")
+    body = text.removesuffix(b"\n}") + b",\n"
+    return body + f' "sha256": "{hashlib.sha256(body).hexdigest()}"\n}}\n'.encode("ascii")
 
 
 def read(data: bytes, where: str) -> Manifest:
-    """Raises Refused for what is no manifest, or one of a later version."""
+    """Raises Refused for what is no manifest, one of another version, and one that is not as it was written."""
     try:
         record = _object(json.loads(data))
         if record.get("format") != FORMAT:
@@ -122,11 +133,23 @@ def read(data: bytes, where: str) -> Manifest:
                 f"{where} is a bundle of version {version}, and this program knows versions up to {VERSION}.",
                 remedy="Use the install.py that lies in it.",
             )
+        if version < VERSION:
+            raise Refused(
+                f"{where} is a bundle of version {version}, which has no digest of its {NAME}.",
+                remedy="Use the install.py that lies in it, or have it made again.",
+            )
+        if not _is_whole(data):
+            raise ValueError("it was changed, and is not what its own digest says")
         return _checked(_manifest(record))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise Refused(
             f"{where}: its {NAME} cannot be used: {str(error)[:200]}.", remedy="Get the bundle again from who made it."
         ) from error
+
+
+def _is_whole(data: bytes) -> bool:
+    end = _END.fullmatch(data[-_END_BYTES:])
+    return end is not None and hashlib.sha256(data[:-_END_BYTES]).hexdigest().encode("ascii") == end[1]
 
 
 def _manifest(record: Mapping[str, object]) -> Manifest:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import threading
 from collections import deque
 from pathlib import Path
@@ -14,8 +15,10 @@ from typing import Any
 
 from edgerag.engine.files import printable
 from edgerag.errors import EngineUnavailable
+from edgerag.machine.kernel_files import read_text
 
 _ERROR_LEVEL, _CONTINUES = 4, 5  # of ggml_log_level; 5 goes on with the line before
+_VARIANT = re.compile(r"/libggml-cpu-([a-z0-9_.-]+?)\.(?:so|dylib)\b")
 _REINSTALL = "Install it again: make prepare (portable build), or pip install --force-reinstall llama-cpp-python"
 
 
@@ -68,9 +71,9 @@ class Library:
         self._lines.extend(kept)
 
     def lacked_memory(self) -> bool:
-        """Whether this thread's last trouble was memory that could not be had."""
+        """Whether this thread's last trouble was memory, or a thread, that could not be had (EAGAIN)."""
         text = self.complaint().casefold()
-        return "allocate" in text or "out of memory" in text
+        return any(sign in text for sign in ("allocate", "out of memory", "resource temporarily unavailable"))
 
     def complaint(self) -> str:
         """The last error lines that this thread caused, or ""."""
@@ -108,7 +111,14 @@ def describe_engine() -> str:
     loaded = library()
     facts = [part.partition("=") for part in decoded(loaded.api.llama_print_system_info()).split("|")]
     features = [name.split(":")[-1].strip() for name, _, value in facts if value.strip() not in ("", "0")]
-    return f"llama-cpp-python {engine_version()}: {', '.join(features) or 'no processor features'}"
+    return f"llama-cpp-python {engine_version()}, {_build()}: {', '.join(features) or 'no processor features'}"
+
+
+def _build() -> str:
+    """Which code computes: the variant that ggml chose for this processor, or the one there is. Of all variants that it
+    looked at, only the chosen one stays mapped."""
+    variants = dict.fromkeys(_VARIANT.findall(read_text(Path("/proc/self/maps")) or ""))
+    return f"variant {' and '.join(variants)}" if variants else "one build for all processors or for its builder's"
 
 
 def encoded(text: str) -> bytes:

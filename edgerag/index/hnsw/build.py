@@ -47,6 +47,15 @@ class BuildCancelled(Exception):
     """The user asked to stop; nothing was made."""
 
 
+def exercise() -> None:
+    """A small graph is built and asked, so that a build of hnswlib for another processor ends whoever tries it."""
+    vectors = np.eye(64, dtype=np.float32)  # wide enough for its widest loops
+    index = hnswlib.Index(space="ip", dim=64)
+    index.init_index(max_elements=64, M=16, ef_construction=100, random_seed=_SEED)
+    index.add_items(vectors, np.arange(64), num_threads=1)
+    index.knn_query(vectors, k=4, num_threads=1)
+
+
 def build_graph(
     vectors: Vectors,
     *,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from unit.bundle import craft
 
@@ -21,7 +22,7 @@ from edgerag.bundle.carried.refused import Refused
 
 SMALL: dict[str, Any] = {
     "format": "edgerag-bundle",
-    "version": 1,
+    "version": 2,
     "edgerag": "1.0",
     "pip": "wheels/pip-1-py3-none-any.whl",
     "targets": [],
@@ -174,13 +175,30 @@ def test_no_flipped_bit_of_a_tar_is_overlooked(
     if not (home / "whole.tar").exists():
         packed(folder, home / "whole.tar")
     data = bytearray((home / "whole.tar").read_bytes())
-    # Words of a manifest that nobody signed are what they are: its first block is the header, then comes its text.
-    first = 512 + (folder / "manifest.json").stat().st_size
-    assume(not 512 <= place % len(data) < first)
     data[place % len(data)] ^= 1 << bit
     (home / "flipped.tar").write_bytes(data)
     with pytest.raises(Refused):
         verify(home / "flipped.tar")
+
+
+def test_no_changed_byte_of_an_unsigned_manifest_is_overlooked(folder: Path) -> None:
+    text = (folder / "manifest.json").read_bytes()
+    manifest.read(text, "b")
+    for place in range(len(text)):
+        flipped = bytearray(text)
+        flipped[place] ^= 1 << place % 8
+        with pytest.raises(Refused):
+            manifest.read(bytes(flipped), "b")
+    for other in (text + b"\n", text[:-1], b" " + text, text.replace(b"\n", b"\r\n"), text.replace(b'"m"', b'"n"')):
+        with pytest.raises(Refused):
+            manifest.read(other, "b")
+
+
+def test_the_digest_can_be_compared_without_edgerag(folder: Path) -> None:
+    """As docs/bundle.md tells it: of all lines but the last two."""
+    lines = (folder / "manifest.json").read_bytes().splitlines(keepends=True)
+    digest = hashlib.sha256(b"".join(lines[:-2])).hexdigest()
+    assert json.loads((folder / "manifest.json").read_bytes())["sha256"] == digest
 
 
 @pytest.mark.parametrize(
@@ -191,7 +209,7 @@ def test_no_flipped_bit_of_a_tar_is_overlooked(
 def test_hostile_names_in_a_manifest_are_refused(name: str) -> None:
     record = {**SMALL, "files": [*SMALL["files"], {"name": name, "size_bytes": 1, "sha256": "0" * 64}]}
     with pytest.raises(Refused, match=r"its manifest\.json cannot be used"):
-        manifest.read(json.dumps(record).encode(), "b")
+        manifest.read(manifest.with_digest(record), "b")
 
 
 @pytest.mark.parametrize(
@@ -213,9 +231,9 @@ def test_hostile_names_in_a_manifest_are_refused(name: str) -> None:
     ],
 )
 def test_what_is_no_manifest_is_refused(change: dict[str, Any]) -> None:
-    manifest.read(json.dumps(SMALL).encode(), "b")
+    manifest.read(manifest.with_digest(SMALL), "b")
     with pytest.raises(Refused):
-        manifest.read(json.dumps({**SMALL, **change}).encode(), "b")
+        manifest.read(manifest.with_digest({**SMALL, **change}), "b")
 
 
 @given(
@@ -228,8 +246,13 @@ def test_noise_is_no_manifest(data: bytes) -> None:
 
 
 def test_a_later_version_says_what_reads_it() -> None:
-    with pytest.raises(Refused, match=r"install\.py"):
-        manifest.read(json.dumps({**SMALL, "version": 2}).encode(), "b")
+    with pytest.raises(Refused, match=r"versions up to 2.*install\.py"):
+        manifest.read(manifest.with_digest({**SMALL, "version": 3}), "b")
+
+
+def test_an_earlier_version_without_a_digest_says_what_reads_it() -> None:
+    with pytest.raises(Refused, match=r"has no digest.*install\.py"):
+        manifest.read(json.dumps({**SMALL, "version": 1}).encode(), "b")
 
 
 def test_a_signature_holds_the_manifest_and_so_every_file(tmp_path: Path) -> None:

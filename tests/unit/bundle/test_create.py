@@ -109,6 +109,10 @@ def test_nothing_is_left_where_it_is_refused(made: tuple[Path, Made], tmp_path: 
     with pytest.raises(Refused, match=r"could not be installed: .*No module named 'nothing'"):
         put_up(made[0], tmp_path / "new", probe="import nothing")
     assert not list((tmp_path / "new").iterdir())
+    dies = "import os, signal; os.kill(os.getpid(), signal.SIGILL)"  # as code for another processor does
+    with pytest.raises(Refused, match="a library in it was built for another processor"):
+        put_up(made[0], tmp_path / "new", probe=dies)
+    assert not list((tmp_path / "new").iterdir())
     changed = tmp_path / "b.tar"
     (tmp_path / "s").mkdir()
     craft.bundle(changed, tmp_path / "s")

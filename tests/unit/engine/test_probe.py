@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from edgerag.engine.llama.library import library
 from edgerag.engine.probe import probe
 from edgerag.errors import EngineUnavailable, ModelDamaged, ModelError, ModelTooLarge
 from edgerag.types import ModelFile
@@ -45,3 +46,12 @@ def test_a_child_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(subprocess, "run", hangs)
     with pytest.raises(ModelError, match="did not load within"):
         probe(MODEL)
+
+
+def test_a_thread_that_cannot_be_had_is_no_damage_of_the_file() -> None:
+    """It would be remembered, and the model refused for good."""
+    loaded = library()
+    loaded.mark()
+    loaded._log(4, b"llama_model_load: error loading model: Resource temporarily unavailable\n", None)
+    assert loaded.lacked_memory()
+    loaded.mark()

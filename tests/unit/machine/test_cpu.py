@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,21 @@ def test_garbage_is_a_processor_without_features(tmp_path: Path, garbage: bytes)
 
 def test_a_system_without_proc(tmp_path: Path) -> None:
     assert read_processor(tmp_path / "absent").features == ()
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="is about what wheels for x86_64 need")
+@pytest.mark.parametrize(
+    ("flags", "lacking"),
+    [
+        ("fpu pni cx16 lahf_lm", ("POPCNT", "SSSE3", "SSE4.1", "SSE4.2")),
+        ("fpu pni cx16 lahf_lm ssse3 sse4_1", ("POPCNT", "SSE4.2")),
+        ("fpu pni cx16 lahf_lm ssse3 sse4_1 sse4_2 popcnt", ()),
+        ("", ()),  # nothing tells
+    ],
+)
+def test_what_packages_need_and_a_processor_lacks(tmp_path: Path, flags: str, lacking: tuple[str, ...]) -> None:
+    assert read_processor(fixtures.put(tmp_path, {"proc/cpuinfo": f"flags : {flags}"})).lacking == lacking
+
+
+def test_this_machine_lacks_nothing() -> None:
+    assert read_processor().lacking == ()

@@ -20,7 +20,9 @@ from edgerag.ui.plain import one_line, plain
         ("tab\tand\nline stay", "tab\tand\nline stay"),
         ("an open \x1b] string ends\nwith its line", "an open \nwith its line"),
         ("\x1bPdevice\x1b\\ control", " control"),
-        ("lone \udc80 surrogate", "lone  surrogate"),
+        ("lone \ud800 surrogate", "lone  surrogate"),
+        ("caf\udce9.txt of a disk in Latin-1", "caf\\xe9.txt of a disk in Latin-1"),
+        ("\x1b]0;a title of \udc9b\x07text", "text"),
     ],
 )
 def test_a_document_cannot_steer_the_terminal(hostile: str, shown: str) -> None:
