@@ -162,6 +162,7 @@ async def of_screen(store: ThreadStore) -> dict[str, float]:
 
 def scripted_session() -> Any:
     path = CHECKOUT / "tests" / "tui" / "scripted_session.py"
+    sys.path.insert(0, str(path.parent))  # what it imports lies beside it
     spec = importlib.util.spec_from_file_location("scripted_session", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

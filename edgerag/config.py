@@ -19,11 +19,13 @@ from typing import Any, get_args
 from edgerag.errors import UsageError
 from edgerag.library_name import check_library_name
 from edgerag.types import (
+    DocumentView,
     EmbedBackend,
     GenerationMode,
     KvMode,
     LoopbackEndpoint,
     OcrMode,
+    PageGraphics,
     SecondLookBy,
     ThemeName,
     TuneMode,
@@ -213,6 +215,9 @@ class OfflineSettings:
 @dataclass(frozen=True, slots=True)
 class UiSettings:
     theme: ThemeName = field(default="dark", metadata={"choices": get_args(ThemeName)})
+    # How the next source is opened; the key that changes it while one is open keeps it here.
+    document_view: DocumentView = field(default="text", metadata={"choices": get_args(DocumentView)})
+    page_graphics: PageGraphics = field(default="auto", metadata={"choices": get_args(PageGraphics)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
-"""Makes the pictures of docs/images: ask.svg and passage.svg with the real models over examples/docs; index.svg,
-models.svg, settings.svg and keys.svg, which are of no machine in particular, with the session of the tests.
+"""Makes the pictures of docs/images: ask.svg, passage.svg and page.svg with the real models over examples/docs;
+index.svg, models.svg, settings.svg and keys.svg, which are of no machine in particular, with the session of the tests.
 
     .venv/bin/python tools/make_screenshot.py            # or --scripted: ask and passage like the others
     .venv/bin/python tools/make_screenshot.py --sides    # only the others
@@ -42,6 +42,7 @@ def real_session(home: Path) -> Any:
 
 def scripted_session() -> Any:
     path = CHECKOUT / "tests" / "tui" / "scripted_session.py"
+    sys.path.insert(0, str(path.parent))  # what it imports lies beside it
     spec = importlib.util.spec_from_file_location("scripted_session", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -74,6 +75,25 @@ async def take(session: Any, *, questions: Sequence[str]) -> dict[str, str]:
         await pilot.pause(1.0)
         pictures["passage"] = app.export_screenshot(title="edgerag")
     return pictures
+
+
+async def take_page(session: Any) -> str:
+    """The page of a PDF among the sources, as it looks."""
+    from edgerag.ui.tui.app import EdgeragApp
+    from edgerag.ui.tui.screens.ask import AskScreen
+    from edgerag.ui.tui.screens.viewer import ViewerScreen
+
+    app = EdgeragApp(session)
+    async with app.run_test(size=(120, 44)) as pilot, asyncio.timeout(PATIENCE_S):
+        events = list(session.ask("Which part number does the diaphragm have?"))
+        sources = events[-1].answer.sources
+        sheet = next(source for source in sources if source.hit.chunk.media_type == "application/pdf")
+        assert isinstance(app.screen, AskScreen)
+        app.push_screen(ViewerScreen(sources, sheet.number))
+        await pilot.pause(1.0)
+        await pilot.press("v")
+        await pilot.pause(2.0)
+        return app.export_screenshot(title="edgerag")
 
 
 async def take_sides(session: Any) -> dict[str, str]:
@@ -129,6 +149,8 @@ def main() -> None:
         if not arguments.sides:
             session = scripted_session() if arguments.scripted else real_session(Path(folder))
             pictures |= asyncio.run(take(session, questions=arguments.questions or QUESTIONS))
+            if not arguments.scripted:
+                pictures["page"] = asyncio.run(take_page(session))
             session.close()
     IMAGES.mkdir(parents=True, exist_ok=True)
     for name, svg in pictures.items():

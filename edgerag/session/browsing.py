@@ -37,19 +37,22 @@ class Browsing(Wiring):
     def source_document(self, source: Source) -> ParsedDocument | None:
         """The document of a source as the library has it now, found by its path, or by its number if it was moved;
         None when it is not there. Raises LibraryError."""
-        stored = source.hit.chunk
         try:
-            with self._library_called(stored.library) as library:
-                document = library.document_by_path(stored.path)
-                if document is not None:
-                    return library.parsed_document(document.id)
-                moved = own_id(stored.document_id)
-                if not any(document.id == moved for document in library.documents()):
-                    return None
-                parsed = library.parsed_document(moved)
-                return parsed if source.quote in parsed.text else None
+            with self._library_called(source.hit.chunk.library) as library:
+                document = self._document_of(library, source)
+                return None if document is None else library.parsed_document(document.id)
         except LibraryMissing:
             return None
+
+    def _document_of(self, library: Library, source: Source) -> Document | None:
+        """Found by its path, or by its number if it was moved and still says what is quoted."""
+        stored = source.hit.chunk
+        document = library.document_by_path(stored.path)
+        if document is not None:
+            return document
+        moved = own_id(stored.document_id)
+        found = next((document for document in library.documents() if document.id == moved), None)
+        return found if found is not None and source.quote in library.parsed_document(moved).text else None
 
     def find_sources(self, sources: Sequence[Source], hashes: Sequence[str]) -> list[FoundSource]:
         """Kept sources, each with the hash of its passage, as they stand in the library now. Raises LibraryError."""

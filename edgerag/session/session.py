@@ -13,13 +13,14 @@ from edgerag.session.asking import Asking
 from edgerag.session.ingesting import Ingesting
 from edgerag.session.keeping import Keeping
 from edgerag.session.models import Models
+from edgerag.session.picturing import Picturing
 from edgerag.settings.effective import RELOADING, felt_now
 
 if TYPE_CHECKING:
     from edgerag.measure.eval.stages import Subject
 
 
-class Session(Asking, Ingesting, Keeping, Models):
+class Session(Asking, Ingesting, Keeping, Models, Picturing):
     """One user at work with one library.
 
     ``embedder``, ``generator`` and ``reranker`` replace the models named in the settings (tests and embedding the

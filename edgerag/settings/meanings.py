@@ -152,6 +152,15 @@ MEANINGS: Mapping[str, str] = {
         "colours of the terminal UI: `dark`, `light`, `high-contrast`, or `no-colour`, which `NO_COLOR` and "
         "`--no-color` ask for"
     ),
+    "ui.document_view": (
+        "how the next source is opened: its `text`, or the page as it looks (`picture`, of PDFs); the key v in it "
+        "changes and keeps this"
+    ),
+    "ui.page_graphics": (
+        "what shows the picture of a page: Kitty's graphics protocol where the terminal says that it knows it "
+        "(`auto`), `kitty` in any case (as in tmux with `allow-passthrough on`), or half `blocks`, which every "
+        "terminal shows"
+    ),
     "trace.keep": (
         "of how many answers, and of how many ingests, the last traces are kept in the home (docs/tracing.md): "
         "times and counts, no words; 0 keeps none"

@@ -28,11 +28,13 @@ from edgerag.types.answers import (
     Unfinished,
 )
 from edgerag.types.choices import (
+    DocumentView,
     EmbedBackend,
     GenerationMode,
     KvMode,
     ModelKind,
     OcrMode,
+    PageGraphics,
     SecondLookBy,
     ThemeName,
     TuneMode,
@@ -68,6 +70,7 @@ from edgerag.types.ingesting import (
     WatchNote,
 )
 from edgerag.types.latency import Calibration, Forecast, Observation, Profile, Weights
+from edgerag.types.pictures import PagePicture, PageWanted
 from edgerag.types.prompting import (
     EncodedChat,
     Generated,
@@ -178,6 +181,7 @@ __all__ = [
     "ChunkTokens",
     "Document",
     "DocumentMatch",
+    "DocumentView",
     "EmbedBackend",
     "Embedder",
     "EmbedderIdentity",
@@ -227,7 +231,10 @@ __all__ = [
     "OcrMode",
     "Outcome",
     "Page",
+    "PageGraphics",
+    "PagePicture",
     "PageUnit",
+    "PageWanted",
     "ParsedDocument",
     "Passage",
     "PassageCost",

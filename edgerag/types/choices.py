@@ -19,3 +19,6 @@ SecondLookBy = Literal["off", "reranker", "likelihood", "yes_no"]
 # What to do when the context of the chat model does not fit into the free memory.
 WhenTight = Literal["shrink", "refuse"]
 ThemeName = Literal["dark", "light", "high-contrast", "no-colour"]  # how the terminal UI is painted
+DocumentView = Literal["text", "picture"]  # how a source is opened: its text, or the page as it looks
+# What shows the page as it looks: Kitty's protocol where the terminal says it knows it, that in any case, or blocks.
+PageGraphics = Literal["auto", "kitty", "blocks"]

@@ -12,13 +12,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from painted_pages import PaintedPages
+
 from edgerag.config import LibrarySettings, Settings
 from edgerag.engine.catalog import CatalogEntry
 from edgerag.engine.measured_speed import Recommendation
 from edgerag.engine.recommend import MachineSpeed, recommend
 from edgerag.engine.tuning.choice import Choice
 from edgerag.engine.tuning.record import Measurement, Tuning
-from edgerag.errors import LibraryMissing, UsageError
+from edgerag.errors import DocumentGone, DocumentUnsupported, LibraryMissing, UsageError
 from edgerag.locations import Locations
 from edgerag.threads.sources import find_again
 from edgerag.threads.store import ThreadStore
@@ -201,6 +203,8 @@ class ScriptedSession:
         self.before_answer: Callable[[], None] = lambda: None
         self.while_tuning: Callable[[], None] = lambda: None
         self.before_file: Callable[[int], None] = lambda index: None
+        self.before_page: Callable[[int], None] = lambda number: None  # in the thread that draws it
+        self.opened_pages: list[PaintedPages] = []
         self.worker_names: set[str] = set()
 
     # ------------------------------------------------------------ asking
@@ -366,6 +370,16 @@ class ScriptedSession:
     def source_document(self, source: Source) -> ParsedDocument | None:
         self._called("source_document")
         return self.library.get(source.hit.chunk.path)
+
+    def source_pages(self, source: Source) -> PaintedPages:
+        self._called("source_pages")
+        parsed = self.library.get(source.hit.chunk.path)
+        if parsed is None:
+            raise DocumentGone("The document is no longer in the library.")
+        if parsed.media_type != "application/pdf":
+            raise DocumentUnsupported("Only pages of a PDF can be shown as pictures.")
+        self.opened_pages.append(PaintedPages(parsed, self.before_page))
+        return self.opened_pages[-1]
 
     def find_sources(self, sources: Sequence[Source], hashes: Sequence[str]) -> list[FoundSource]:
         self._called("find_sources")

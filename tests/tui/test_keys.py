@@ -107,14 +107,14 @@ async def test_a_key_is_changed_in_the_program_works_at_once_and_is_kept() -> No
         await driver.press("enter")
         await driver.until(lambda: isinstance(driver.app.screen, KeyDialog))
         await driver.press("ctrl+b")
-        await driver.see("List, remove documents: Ctrl+b")
+        await driver.see("List, remove documents: Ctrl+B")
         await driver.press("escape", "escape")
         await driver.press("f3")
         assert not isinstance(driver.app.screen, LibraryScreen)
         await driver.press("ctrl+b")
         await driver.until(lambda: isinstance(driver.app.screen, LibraryScreen))
         await driver.press("f1")
-        await driver.see("On this screen", "Ctrl+b")
+        await driver.see("On this screen", "Ctrl+B")
     file = session.locations.home / "keys.toml"
     assert tomllib.loads(file.read_text()) == {"keys": {"app.library": "ctrl+b"}}
     async with running(session) as driver:
@@ -214,7 +214,7 @@ async def test_the_palette_finds_settings() -> None:
 def test_keys_are_named_as_people_call_them() -> None:
     assert [key_name(key) for key in ("question_mark", "ctrl+j", "f1", "pageup", "x")] == [
         "?",
-        "Ctrl+j",
+        "Ctrl+J",
         "F1",
         "PgUp",
         "x",

@@ -22,6 +22,7 @@ from textual.widgets import Input, TextArea
 from edgerag.locations import Locations
 from edgerag.threads.store import ThreadStore
 from edgerag.types import BlockHeat, FilterText, SegmentBlocks
+from edgerag.ui.tui.preferences import Preferences
 from edgerag.ui.tui.screens import machine
 from edgerag.ui.tui.screens.machine import MachineScreen
 from edgerag.ui.tui.widgets.conversation import Conversation
@@ -97,6 +98,11 @@ async def screens(driver: Driver) -> Any:
     await driver.press("enter")
     await driver.see("[2] of 3", "▌")
     yield "document"
+    await driver.press("v")
+    await driver.see("Page 2 of 3 · as wide")
+    yield "document-page"
+    await driver.press("v")
+    await driver.see("KP40-230")
     await driver.press("p")
     await driver.see("[1] of 3", "▌")
     yield "document-text"
@@ -151,6 +157,7 @@ async def test_the_screens_are_those_of_the_pictures(
 ) -> None:
     drawn_by = drawn_with(FOLDER, renew=RENEW)
     album = Album(FOLDER / f"{theme}-{size[0]}x{size[1]}", renew=RENEW)
+    monkeypatch.setattr(Preferences, "keep", lambda *_: None)  # there is no such home
     monkeypatch.setattr(MachineScreen, "_show", hybrid_machine)
     monkeypatch.setattr(MachineScreen, "_look", lambda self: self.start(hybrid_machine(self)))
     troubles: list[str] = []

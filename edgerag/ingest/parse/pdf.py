@@ -16,6 +16,7 @@ import pypdfium2
 import pypdfium2.raw as pdfium
 
 from edgerag.errors import DocumentDamaged, DocumentEmpty
+from edgerag.ingest.parse import pdf_picture
 from edgerag.ingest.parse.dates import pdf_date_ns
 from edgerag.ingest.parse.passwords import refused
 from edgerag.ingest.parse.pdf_attachments import attachment_names, read_attachment
@@ -28,7 +29,7 @@ from edgerag.ingest.parse.pdf_running import without_running
 from edgerag.ingest.parse.pdf_scan import draw_page, is_scanned, recognised_lines
 from edgerag.ingest.parse.pdf_text import MOST_HEADINGS, PdfText, join_pages
 from edgerag.ingest.parse.source import Container, Recognised, Source, Unrecognised, clean_title
-from edgerag.types import Heading, Page, ParsedDocument
+from edgerag.types import Heading, Page, PagePicture, PageWanted, ParsedDocument
 
 _NO_TITLE = re.compile(r"[@{}<>|\\]|^[\W\d]+$")  # an address, a formula, a page number
 _TITLE_WITHIN = 500  # characters
@@ -81,6 +82,22 @@ def draw(source: Source, number: int) -> bytes:
             page.close()
     except (pypdfium2.PdfiumError, IndexError) as error:
         raise DocumentDamaged(f"Page {number} of the PDF cannot be drawn.") from error
+    finally:
+        document.close()
+
+
+def view(source: Source, wanted: PageWanted) -> PagePicture:
+    """A page as it is seen. Raises DocumentEncrypted, DocumentDamaged."""
+    document = _open(source)
+    try:
+        document.init_forms()
+        page = document[wanted.number - 1]
+        try:
+            return pdf_picture.draw(page, wanted, len(document))
+        finally:
+            page.close()
+    except (pypdfium2.PdfiumError, IndexError, ValueError) as error:
+        raise DocumentDamaged(f"Page {wanted.number} of the PDF cannot be drawn.") from error
     finally:
         document.close()
 

@@ -36,7 +36,9 @@ from edgerag.ingest.parse.wire import (
     read_reply,
     request_body,
 )
+from edgerag.ingest.parse.wire_page import DrawnPage
 from edgerag.machine.courtesy import step_back
+from edgerag.types import PageWanted
 
 _PACKAGE_ROOT = str(Path(__file__).resolve().parents[3])
 # -P keeps the working folder out of the module path: a folder of documents may hold a lxml.py.
@@ -104,7 +106,24 @@ class ParserProcess:
         reply = self._ask(request, stopped)
         if isinstance(reply, ToRecognise) and self._recogniser is not None:
             return self._with_ocr(request, reply.pages, self._recogniser, stopped)
-        return self._no_answer() if isinstance(reply, ToRecognise | Picture) else reply
+        return self._no_answer() if isinstance(reply, ToRecognise | Picture | DrawnPage) else reply
+
+    def view(
+        self,
+        path: str,
+        wanted: PageWanted,
+        *,
+        member: tuple[str, ...] = (),
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> DrawnPage | Failed | None:
+        """A page of a file, or of one member in it, as it is seen; None when ``stopped()`` turned true meanwhile."""
+        request = Request(
+            path, "", self._max_file_bytes, self._deadline_s, member, passwords=self._passwords, view=wanted
+        )
+        reply = self._ask(request, stopped)
+        if reply is None or isinstance(reply, DrawnPage | Failed):
+            return reply
+        return self._no_answer()
 
     def _with_ocr(
         self, request: Request, pages: Sequence[int], recogniser: Recogniser, stopped: Callable[[], bool]
@@ -126,7 +145,7 @@ class ParserProcess:
                     return self._no_answer()
         recognised.extend(Recognised(page, "", 0.0, _TOO_MANY_PAGES) for page in pages[_MOST_OCR_PAGES:])
         reply = self._ask(replace(request, recognised=tuple(recognised)), stopped)
-        return self._no_answer() if isinstance(reply, ToRecognise | Picture) else reply
+        return self._no_answer() if isinstance(reply, ToRecognise | Picture | DrawnPage) else reply
 
     def _no_answer(self) -> Failed:
         self.close()

@@ -35,7 +35,8 @@ from edgerag.ingest.parse.sniff import HEAD_BYTES, Format, needs_whole_file, sni
 from edgerag.ingest.parse.source import Container, Source, Unrecognised
 from edgerag.ingest.parse.text_parts import comes_in_parts, open_parts
 from edgerag.ingest.parse.wire import Failed, FileState, Parsed, Picture, Request, ToRecognise, Unchanged, WorkerReply
-from edgerag.types import ParsedDocument
+from edgerag.ingest.parse.wire_page import DrawnPage
+from edgerag.types import PageWanted, ParsedDocument
 
 # Imported when the first file of the kind comes: a folder of Markdown never loads a PDF library.
 _PARSERS: dict[Format, str] = {
@@ -126,6 +127,8 @@ class Reader:
         try:
             if request.member:  # what the file around it says itself was read before
                 found = _parse_any(Source(data, name, request.passwords), format_)
+            elif request.view is not None:
+                return _viewed(_source(request, data, name), request.view, state.sha256)
             elif request.picture_of:
                 return _picture(_source(request, data, name), request.picture_of)
             else:
@@ -194,6 +197,8 @@ class _Opened:
             if around.parse_part is not None:
                 return Parsed(_parse_part(around.parse_part, request.member[-1], data), state)
             source = _source(request, data, PurePath(request.member[-1]).name)
+            if request.view is not None:
+                return _viewed(source, request.view, state.sha256)
             if request.picture_of:
                 return _picture(source, request.picture_of)
             found = _parse_any(source, None)
@@ -242,6 +247,18 @@ def _picture(source: Source, page: int) -> Picture:
     try:
         format_ = sniff(source)
         return Picture(importlib.import_module(_PARSERS[format_]).draw(source, page))
+    except DocumentError as error:
+        raise _Refused(error, format_) from error
+
+
+def _viewed(source: Source, wanted: PageWanted, sha256: str) -> DrawnPage:
+    """A page as it is seen."""
+    format_: Format | None = None
+    try:
+        format_ = sniff(source)
+        if format_ != "pdf":
+            raise DocumentUnsupported("It is no PDF any more.")
+        return DrawnPage(importlib.import_module(_PARSERS[format_]).view(source, wanted), sha256)
     except DocumentError as error:
         raise _Refused(error, format_) from error
 

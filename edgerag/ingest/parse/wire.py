@@ -16,7 +16,8 @@ from typing import Any, Final, get_args
 from edgerag import errors
 from edgerag.errors import DocumentError
 from edgerag.ingest.parse.source import Recognised
-from edgerag.types import Heading, OcrMode, Page, ParsedDocument
+from edgerag.ingest.parse.wire_page import DrawnPage, page_body, read_page, read_wanted, wanted_body
+from edgerag.types import Heading, OcrMode, Page, PageWanted, ParsedDocument
 
 MAGIC: Final = b"EDG1"
 HEADER: Final = struct.Struct(">4sQ")
@@ -39,6 +40,7 @@ class Request:
     recognised: tuple[Recognised, ...] = ()  # what OCR read on the pages that were asked for
     picture_of: int = 0  # draw this page, to be answered with Picture; 0: none
     max_text_bytes: int = MAX_TEXT_BYTES  # of a text that is read in parts
+    view: PageWanted | None = None  # draw this page, to be answered with DrawnPage
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ class Picture:
 
 Reply = Parsed | Unchanged | Failed
 # What a worker may say on the way to it.
-WorkerReply = Reply | ToRecognise | Picture
+WorkerReply = Reply | ToRecognise | Picture | DrawnPage
 
 
 def frame(body: Mapping[str, Any]) -> bytes:
@@ -119,6 +121,7 @@ def request_body(request: Request) -> Mapping[str, Any]:
         "ocr": request.ocr,
         "recognised": [(page.page, page.text, page.confidence, page.trouble) for page in request.recognised],
         "picture_of": request.picture_of,
+        "view": None if request.view is None else wanted_body(request.view),
     }
 
 
@@ -137,6 +140,8 @@ def reply_body(reply: WorkerReply) -> Mapping[str, Any]:
             return {"to_recognise": pages}
         case Picture(data):
             return {"picture": base64.b64encode(data).decode("ascii")}
+        case DrawnPage():
+            return {"page": page_body(reply)}
         case Failed(error, skipped, lasting, sha256):
             return {
                 "error": type(error).__name__,
@@ -165,6 +170,7 @@ def read_request(body: Any) -> Request:
                 for page, text, confidence, trouble in body["recognised"]
             ),
             picture_of=_number(body["picture_of"]),
+            view=None if body["view"] is None else read_wanted(body["view"]),
         )
     except (KeyError, TypeError) as error:
         raise ValueError(f"not a request: {error}") from error
@@ -179,6 +185,8 @@ def read_reply(body: Any) -> WorkerReply:
             return ToRecognise(tuple(_number(page) for page in body["to_recognise"]))
         if "picture" in body:
             return Picture(base64.b64decode(_text(body["picture"]), validate=True))
+        if "page" in body:
+            return read_page(body["page"])
         state = FileState(
             sha256=_text(body["state"]["sha256"]),
             size_bytes=_number(body["state"]["size_bytes"]),

@@ -24,10 +24,10 @@ from textual.signal import Signal
 
 from edgerag.errors import EdgeragError
 from edgerag.session import Session
-from edgerag.settings.effective import Effective, Setting, SettingsSources
+from edgerag.settings.effective import Effective, Setting, SettingsSources, find_setting
 from edgerag.settings.keep import overridden_note
 from edgerag.telemetry.frames import TimedAnswer
-from edgerag.types import Answer, IngestEvent
+from edgerag.types import Answer, DocumentView, IngestEvent
 from edgerag.ui.plain import plain
 from edgerag.ui.tui import palette
 from edgerag.ui.tui.collecting import Collecting
@@ -108,6 +108,7 @@ class EdgeragApp(Keyed, App[None]):
         self._looked_problem = ""
         self._guided = False
         self._collecting = Collecting()
+        self._document_view: DocumentView | None = None  # where it was changed while a document was open
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's signature
         # These two keys belong to text areas as well and go before them; but no key goes past a dialog.
@@ -202,6 +203,8 @@ class EdgeragApp(Keyed, App[None]):
     async def change_setting(self, setting: Setting, text: str | None) -> Effective:
         """Keeps another value (None: the default) and goes on with it. Raises UsageError, StorageFull."""
         after = await asyncio.to_thread(self.preferences.change, setting, text)
+        if setting.name == "ui.document_view":
+            self._document_view = None
         self._paint()
         self._set_facts(answers=self.session.settings.generation.mode)
         self.look_again()
@@ -224,6 +227,27 @@ class EdgeragApp(Keyed, App[None]):
         self.set_keymap(keymap.keys)
         for trouble in keymap.troubles:
             self.notify(plain(trouble), title="Keys", severity="warning", timeout=10, markup=False)
+
+    @property
+    def document_view(self) -> DocumentView:
+        """How the next source is opened."""
+        return self._document_view or self.session.settings.ui.document_view
+
+    def keep_document_view(self, view: DocumentView) -> None:
+        """The next source is opened so, in this run and in later ones."""
+        self._document_view = view
+        self.run_worker(self._keep(find_setting("ui.document_view"), view))
+
+    async def _keep(self, setting: Setting, text: str) -> None:
+        try:
+            await asyncio.to_thread(self.preferences.keep, setting, text)
+        except EdgeragError as error:
+            self.show_problem(Problem.of(error))
+
+    def write_to_terminal(self, escape: str) -> None:
+        """An escape sequence that is none of a paint."""
+        if self._driver is not None:
+            self._driver.write(escape)
 
     def _paint(self) -> None:
         """In the colours of the theme that is set."""

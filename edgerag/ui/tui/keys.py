@@ -52,6 +52,7 @@ _HOMES: Mapping[str, str] = {
     "folded_text": "inspector",
     "model_table": "models",
     "document_list": "library",
+    "pictured": "viewer",
 }
 _KEY_NAMES = {
     "question_mark": "?",
@@ -210,7 +211,7 @@ def long_key(key: str) -> str:
 
 
 def key_name(key: str) -> str:
-    """``ctrl+question_mark`` -> ``Ctrl+?``"""
+    """``ctrl+question_mark`` -> ``Ctrl+?``; with another key held a letter is written as on the keyboard: ``Ctrl+T``"""
     *modifiers, last = key.split("+")
-    shown = _KEY_NAMES.get(last) or (last.capitalize() if len(last) > 1 else last)
+    shown = _KEY_NAMES.get(last) or (last.capitalize() if len(last) > 1 or modifiers else last)
     return "+".join([*(modifier.capitalize() for modifier in modifiers), shown])

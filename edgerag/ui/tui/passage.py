@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from rich.cells import get_character_cell_size
 
-from edgerag.types import ParsedDocument, Source, page_unit
+from edgerag.types import PageWanted, ParsedDocument, Source, page_unit
 
 TAB_CELLS = 4
 
@@ -40,6 +40,26 @@ def locate(document: ParsedDocument, source: Source) -> Passage | None:
         return Passage(at, at + len(chunk.text), quote_start, quote_start + len(quote), moved=True)
     at = text.find(quote) if quote else -1
     return Passage(at, at + len(quote), at, at + len(quote), moved=True) if at >= 0 else None
+
+
+def wanted_page(document: ParsedDocument, passage: Passage | None, number: int, width: int) -> PageWanted:
+    """That page, with what of the passage and its quote stands on it."""
+    page = next((page for page in document.pages if page.number == number), None)
+    if passage is None or page is None:
+        return PageWanted(number, width)
+
+    def part(start: int, end: int) -> str:
+        return document.text[max(start, page.start) : max(start, page.start, min(end, page.end))]
+
+    return PageWanted(number, width, part(passage.start, passage.end), part(passage.quote_start, passage.quote_end))
+
+
+def page_of(document: ParsedDocument, passage: Passage | None) -> int:
+    """The page on which the quote begins; the first where there is none."""
+    if passage is None or not document.pages:
+        return 1
+    at = bisect_right(document.pages, passage.quote_start, key=lambda page: page.start) - 1
+    return document.pages[max(0, at)].number
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,3 +29,8 @@ class Preferences:
             keep_setting(self.sources.config_file, setting, text)
         self._session.adopt(self.sources.load())
         return self.sources.find(setting.name)
+
+    def keep(self, setting: Setting, text: str) -> None:
+        """Keeps it for the next start, and waits for nobody: the session goes on as it is. Raises UsageError,
+        StorageFull."""
+        keep_setting(self.sources.config_file, setting, text)

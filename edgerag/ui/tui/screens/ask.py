@@ -10,7 +10,6 @@ from textual import events
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
-from textual.widgets import Footer
 
 from edgerag.errors import EdgeragError
 from edgerag.safe_text import can_be_seen
@@ -28,6 +27,7 @@ from edgerag.ui.tui.widgets.exchange import ExchangeView
 from edgerag.ui.tui.widgets.ingest_bar import IngestBar
 from edgerag.ui.tui.widgets.question_box import QuestionBox
 from edgerag.ui.tui.widgets.status_line import StatusLine
+from edgerag.ui.tui.widgets.steady_footer import SteadyFooter
 from edgerag.ui.tui.work import Run, RunEnded, RunEvent, RunFailed, consume
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ class AskScreen(ThreadedScreen):
             "Threads",
             show=True,
             priority=True,
-            tooltip="The list of conversations, and away with it",
+            tooltip="Threads: the list of conversations, and away with it",
         ),
-        Binding("ctrl+l", "filter", "Filter", show=True, priority=True, tooltip="Ask only of some documents"),
+        Binding("ctrl+l", "filter", "Filter", show=True, priority=True, tooltip="Filter: ask only of some documents"),
         Binding("ctrl+n", "new", "New", show=False, priority=True, tooltip="New conversation"),
         Binding("ctrl+r", "regenerate", "Ask again", show=False, tooltip="Ask the question again"),
         Binding("ctrl+g", "go_on", "Go on", show=False, tooltip="Go on with an answer that stopped"),
@@ -80,7 +80,7 @@ class AskScreen(ThreadedScreen):
         yield self._filter_line
         yield self._question
         yield self._status
-        yield Footer(show_command_palette=False, compact=True)
+        yield SteadyFooter()
 
     def on_mount(self) -> None:
         self.edgerag.facts_changed.subscribe(self, self._show_facts)
@@ -123,20 +123,12 @@ class AskScreen(ThreadedScreen):
                 return True
 
     def commands(self) -> Iterable[SystemCommand]:
-        """What can be done here, for the palette."""
-        yield SystemCommand("New conversation", "The question after this begins a thread", self.action_new)
-        yield SystemCommand("Threads", "The list of conversations, and away with it", self.action_threads)
-        yield SystemCommand("Filter", "Ask only of some documents", self.action_filter)
-        yield SystemCommand("Stop", "Stop the answer that is being written", self.action_stop)
-        yield SystemCommand("Ask again", "Another answer to the question", self.action_regenerate)
+        """What can be done here and has no key on every part of the screen, for the palette."""
         yield SystemCommand("Edit and ask again", "Change the question", self.action_edit)
-        yield SystemCommand("Go on", "Go on with an answer that stopped", self.action_go_on)
         yield SystemCommand("Copy answer", "As Markdown", self._conversation.action_copy)
         yield SystemCommand(
             "Copy with sources", "The answer and its sources", self._conversation.action_copy_with_sources
         )
-        yield SystemCommand("Open source", "The first one that is cited, in its document", self.action_open_first)
-        yield SystemCommand("Why this answer", "Plan, hits, prompt, cache", self.action_why)
         yield SystemCommand("Where the time went", "Stages, tokens, the last answers", lambda: self.action_why("time"))
         yield SystemCommand("Version before", "Of this question", lambda: self._conversation.action_version(-1))
         yield SystemCommand("Version after", "Of this question", lambda: self._conversation.action_version(1))

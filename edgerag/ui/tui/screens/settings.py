@@ -176,7 +176,7 @@ def _detail(effective: Effective) -> Content:
     setting = effective.setting
     default = NOT_SET if setting.default is None else value_text(setting, setting.default) or '""'
     origin = f"{effective.origin}: {effective.where}" if effective.origin == "environment" else effective.origin
-    facts = f"default {default} · {setting.allowed} · from: {origin} · holds {_when(setting.holds)}"
+    facts = f"default: {default} · {setting.allowed} · from: {origin} · holds {_when(setting.holds)}"
     head = Content.assemble(shown.text(setting.name, "bold"), "  ", shown.line(facts, 300, "$foreground 70%"))
     return Content("\n").join([head, _meaning(setting.meaning)])
 

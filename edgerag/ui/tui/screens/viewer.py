@@ -1,4 +1,4 @@
-"""A source in its place: the document's text, scrolled to the passage."""
+"""A source in its place: the document's text or the picture of its page, scrolled to the passage."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from edgerag.ui.place import full_place, headings_below, in_library, short_path
 from edgerag.ui.tui import shown
 from edgerag.ui.tui.passage import locate
 from edgerag.ui.tui.problem import Problem
-from edgerag.ui.tui.screens.base import SideScreen
+from edgerag.ui.tui.screens.pictured import PicturedScreen
 from edgerag.ui.tui.widgets.document_text import DocumentText
 
 
-class ViewerScreen(SideScreen):
+class ViewerScreen(PicturedScreen):
     """Walks through the sources of one answer."""
 
+    KEYS_TITLE = "Document of a source"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "app.pop_screen", "Back"),
         Binding("n,right", "step(1)", "Next", tooltip="Next source"),
@@ -44,6 +45,8 @@ class ViewerScreen(SideScreen):
         yield self._title
         yield self._notice
         yield self._text
+        yield self._about_page
+        yield self._page
         yield Footer(show_command_palette=False, compact=True)
 
     def on_mount(self) -> None:
@@ -58,7 +61,17 @@ class ViewerScreen(SideScreen):
         self._load()
 
     def action_home(self) -> None:
-        self._text.scroll_to_passage()
+        if self.is_pictured:
+            self.go_to_passage()
+        else:
+            self._text.scroll_to_passage()
+
+    def show_text(self) -> None:
+        self._text.display = True
+        self._text.focus()
+
+    def hide_text(self) -> None:
+        self._text.display = False
 
     def action_copy(self) -> None:
         if self._text.passage_text:
@@ -68,8 +81,8 @@ class ViewerScreen(SideScreen):
     def _load(self) -> None:
         source = self.source
         self._title.update(_title(source, len(self._sources)))
-        self._say(Content())
-        self.start(self._show(source), failed=self._fail)
+        self.say(Content())
+        self.start(self._show(source), failed=self._refuse)
 
     async def _show(self, source: Source) -> None:
         document = await asyncio.to_thread(self.session.source_document, source)
@@ -77,23 +90,25 @@ class ViewerScreen(SideScreen):
             return  # the user has gone on meanwhile
         if document is None:
             self._text.show(_quote_alone(source), None)
-            self._say(
+            self.show_no_pages()
+            self.say(
                 Content.styled("The document is no longer in the library; these are the words it had.", "$text-warning")
             )
             return
         passage = locate(document, source)
         if passage is None:
-            self._say(Content.styled("The document has changed; these words are no longer in it.", "$text-warning"))
+            self.say(Content.styled("The document has changed; these words are no longer in it.", "$text-warning"))
         elif passage.moved:
-            self._say(
+            self.say(
                 Content.styled("The document has changed since; the passage stands elsewhere now.", "$text-warning")
             )
         self._text.show(document, passage)
+        self.show_pages_of(document, passage)
 
-    def _fail(self, problem: Problem) -> None:
-        self._say(problem.content())
+    def _refuse(self, problem: Problem) -> None:
+        self.say(problem.content())
 
-    def _say(self, content: Content) -> None:
+    def say(self, content: Content) -> None:
         self._notice.update(content)
         self._notice.display = bool(content.plain)
 

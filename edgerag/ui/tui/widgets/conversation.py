@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
+from textual.geometry import Size
 from textual.message import Message
 from textual.widgets import Static
 
@@ -19,12 +20,13 @@ from edgerag.types import Exchange
 from edgerag.ui.tui.facts import Facts
 from edgerag.ui.tui.keys import Keyed
 from edgerag.ui.tui.widgets.exchange import ExchangeView
+from edgerag.ui.tui.widgets.one_layout import OneLayout
 from edgerag.ui.tui.widgets.welcome import Welcome
 
 _EARLIER = "▲ Earlier questions of this conversation: scroll up or press Home"
 
 
-class Conversation(Keyed, VerticalScroll):
+class Conversation(Keyed, OneLayout, VerticalScroll):
     """Holds the exchanges; one of them is current, and its sources are shown beside."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -90,11 +92,17 @@ class Conversation(Keyed, VerticalScroll):
 
     def on_mount(self) -> None:
         self._earlier.display = False
-        self.watch(self, "virtual_size", self._follow_soon, init=False)
         self.watch(self, "scroll_y", self._look_up, init=False)
 
     def on_resize(self) -> None:
         self._follow_soon()
+
+    def _size_updated(self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True) -> bool:
+        grown = virtual_size != self.virtual_size
+        changed = super()._size_updated(size, virtual_size, container_size, layout)
+        if grown:
+            self._follow_soon()
+        return changed
 
     def compose(self) -> ComposeResult:
         yield self._welcome

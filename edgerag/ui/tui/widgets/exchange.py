@@ -20,13 +20,14 @@ from edgerag.ui.tui.problem import Problem
 from edgerag.ui.tui.widgets.answer_markdown import AnswerMarkdown, mark_under
 from edgerag.ui.tui.widgets.evidence import Evidence
 from edgerag.ui.tui.widgets.exchange_foot import foot_content, unsupported
+from edgerag.ui.tui.widgets.one_layout import OneLayout
 from edgerag.ui.tui.widgets.thought import Thought
 
 _INTERRUPTED = "It was interrupted before its end."
 _AGAIN = "Ctrl+R asks again."
 
 
-class ExchangeView(Vertical):
+class ExchangeView(OneLayout, Vertical):
     """Grows from a question through a streaming answer to a finished one (or a problem)."""
 
     class Chosen(Message):

@@ -7,8 +7,8 @@ from textual.content import Content
 from edgerag.types import Answer
 from edgerag.ui.place import member_name, place
 from edgerag.ui.tui import shown
+from edgerag.ui.tui.answer_rows import DOUBT_SIGN
 from edgerag.ui.tui.facts import timing_figure
-from edgerag.ui.tui.widgets.answer_markdown import DOUBT_SIGN
 
 _DOUBTS_SHOWN = 3
 _DOUBT_WIDTH = 60

@@ -1,0 +1,137 @@
+"""A page of a PDF drawn as it is seen, in colours, and where the words of a passage stand on it.
+
+The words are looked for by their letters and digits alone: what a line end, a hyphen or a ligature makes of them on
+the page is not in the text that the library keeps.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import pypdfium2.raw as pdfium
+
+from edgerag.types.pictures import MOST_BOXES, MOST_PIXELS, PagePicture, PageWanted, PixelBox
+
+_MOST_CHARACTERS = 200_000  # of a page are looked at
+_LAST_CODE = 0x10FFFF
+_OVER = 0.15  # of the type's height around it: the boxes of PDFium end at the ink of most letters
+# A shorter line ("Notes", "12") is found only where it goes on from the one before, or stands once on the page.
+_TELLING_LETTERS = 12
+
+
+def draw(page: Any, wanted: PageWanted, page_count: int) -> PagePicture:
+    """Raises PdfiumError or ValueError for a page that cannot be drawn."""
+    width, height = page.get_size()
+    if not (0 < width < math.inf and 0 < height < math.inf):
+        raise ValueError("the page has no size")
+    scale = min(wanted.width / width, math.sqrt(MOST_PIXELS / (width * height)))
+    # Rounding up may add a row and a column, which in a page that is nearly a line are many pixels.
+    while math.ceil(width * scale) * math.ceil(height * scale) > MOST_PIXELS:
+        scale *= 0.99
+    bitmap = page.render(scale=scale, rev_byteorder=True)
+    try:
+        rows = memoryview(bitmap.buffer).cast("B")
+        row_bytes = 3 * bitmap.width
+        rgb = b"".join(rows[y * bitmap.stride : y * bitmap.stride + row_bytes] for y in range(bitmap.height))
+        passage, quote = _places(page, bitmap, wanted) if wanted.passage else ((), ())
+        return PagePicture(wanted.number, page_count, bitmap.width, bitmap.height, rgb, passage, quote)
+    finally:
+        bitmap.close()
+
+
+def _places(page: Any, bitmap: Any, wanted: PageWanted) -> tuple[tuple[PixelBox, ...], tuple[PixelBox, ...]]:
+    text_page = page.get_textpage()
+    try:
+        letters, numbers = _letters_of_page(text_page)
+        passage = spans_of(letters, wanted.passage)
+        quote = spans_of(letters, wanted.quote, first=passage[0][0] if passage else 0)
+        convert = bitmap.get_posconv(page)
+
+        def boxes(spans: list[tuple[int, int]]) -> tuple[PixelBox, ...]:
+            found: list[PixelBox] = []
+            for start, end in spans:
+                first, last = numbers[start], numbers[end - 1]
+                for left, top, right, bottom in _rectangles(text_page, first, last + 1 - first):
+                    corners = convert.to_bitmap(left, top), convert.to_bitmap(right, bottom)
+                    box = _within(bitmap.width, bitmap.height, *corners)
+                    if box is not None:
+                        found.append(box)
+                    if len(found) >= MOST_BOXES:
+                        return tuple(found)
+            return tuple(found)
+
+        return boxes(passage), boxes(quote)
+    finally:
+        text_page.close()
+
+
+def _rectangles(text_page: Any, first: int, count: int) -> Iterator[tuple[float, float, float, float]]:
+    """Left, top, right, bottom of the runs of so many characters, on the page."""
+    left, top, right, bottom = (ctypes.c_double() for _ in range(4))
+    for index in range(max(0, pdfium.FPDFText_CountRects(text_page.raw, first, count))):
+        if pdfium.FPDFText_GetRect(text_page.raw, index, left, top, right, bottom):
+            over = _OVER * min(abs(right.value - left.value), abs(top.value - bottom.value))
+            yield left.value - over, top.value + over, right.value + over, bottom.value - over
+
+
+def _within(width: int, height: int, one: tuple[int, int], other: tuple[int, int]) -> PixelBox | None:
+    """The box between two corners, as far as it lies in the picture and at least a pixel wide and high."""
+    left, right = sorted((one[0], other[0]))
+    top, bottom = sorted((one[1], other[1]))
+    left, right = max(0, left), min(width, max(right, left + 1))
+    top, bottom = max(0, top), min(height, max(bottom, top + 1))
+    return (left, top, right, bottom) if left < right and top < bottom else None
+
+
+def _letters_of_page(text_page: Any) -> tuple[str, list[int]]:
+    """The letters and digits of a page in their order, and for each the number of its character."""
+    letters: list[str] = []
+    numbers: list[int] = []
+    for number in range(min(text_page.count_chars(), _MOST_CHARACTERS)):
+        code = pdfium.FPDFText_GetUnicode(text_page.raw, number)
+        for letter in _plain(chr(code)) if 0 < code <= _LAST_CODE else "":
+            letters.append(letter)
+            numbers.append(number)
+    return "".join(letters), numbers
+
+
+@lru_cache(maxsize=4096)
+def _plain(character: str) -> str:
+    """The letters and digits that it stands for, small."""
+    return "".join(part for part in unicodedata.normalize("NFKC", character).casefold() if part.isalnum())
+
+
+def letters_of(text: str) -> str:
+    return "".join(map(_plain, text))
+
+
+def spans_of(letters: str, words: str, *, first: int = 0) -> list[tuple[int, int]]:
+    """Where ``words`` stand among the letters of a page, from ``first`` on if they do: the whole, or else line by
+    line, each after the one before where that is possible. Lines that are not there are passed over."""
+    whole = letters_of(words)
+    if not whole:
+        return []
+    at = _find(letters, whole, first)
+    if at >= 0:
+        return [(at, at + len(whole))]
+    spans: list[tuple[int, int]] = []
+    after = first
+    for line in words.splitlines():
+        wanted = letters_of(line)
+        at = _find(letters, wanted, after) if wanted else -1
+        goes_on = bool(spans) and at == after
+        if at < 0 or (len(wanted) < _TELLING_LETTERS and not goes_on and letters.count(wanted) > 1):
+            continue
+        after = at + len(wanted)
+        spans.append((at, after))
+    return spans
+
+
+def _find(letters: str, wanted: str, first: int) -> int:
+    at = letters.find(wanted, first)
+    return at if at >= 0 else letters.find(wanted)

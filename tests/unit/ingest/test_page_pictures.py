@@ -1,0 +1,202 @@
+"""A page of a PDF as it is seen: drawn by the parser process, its passage found, and what cannot be drawn said."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from unit.ingest import craft
+from unit.ingest.pdf_craft import Drawn, build, picture, text
+
+from edgerag.config import IngestSettings
+from edgerag.errors import DocumentDamaged, DocumentEncrypted, DocumentError, DocumentGone, DocumentUnsupported
+from edgerag.ingest.page_pictures import PagePictures
+from edgerag.ingest.parse import pdf
+from edgerag.ingest.parse.pdf_picture import letters_of, spans_of
+from edgerag.ingest.parse.source import Source
+from edgerag.ingest.parse.wire_page import DrawnPage, page_body, read_page
+from edgerag.types import Document, PagePicture, PageWanted
+from edgerag.types.pictures import MOST_PIXELS
+
+WORDS = "Every 2,000 hours: replace the diaphragm"
+PAGES = build([text(72, 700, "The first page."), text(72, 700, "Maintenance") + text(72, 300, WORDS)])
+
+
+def document(path: str, data: bytes, media_type: str = "application/pdf") -> Document:
+    return Document(
+        id=1,
+        path=path,
+        root="/",
+        title="",
+        media_type=media_type,
+        content_sha256=hashlib.sha256(data).hexdigest(),
+        size_bytes=len(data),
+        mtime_ns=0,
+        page_count=2,
+        chunk_count=1,
+        pending_count=0,
+        warnings=(),
+    )
+
+
+@contextmanager
+def pages_of(path: Path | str, data: bytes) -> Iterator[PagePictures]:
+    pages = PagePictures(document(str(path), data), IngestSettings())
+    try:
+        yield pages
+    finally:
+        pages.close()
+
+
+def view(data: bytes, wanted: PageWanted) -> PagePicture:
+    """Without the process."""
+    return pdf.view(Source(data, "a.pdf"), wanted)
+
+
+def darkest(drawn: PagePicture, box: tuple[int, int, int, int]) -> int:
+    left, top, right, bottom = box
+    row_bytes = 3 * drawn.width
+    return min(min(drawn.rgb[y * row_bytes + 3 * left : y * row_bytes + 3 * right]) for y in range(top, bottom))
+
+
+def test_a_page_is_drawn_in_the_parser_process_with_its_passage_found(tmp_path: Path) -> None:
+    file = tmp_path / "a.pdf"
+    file.write_bytes(PAGES)
+    with pages_of(file, PAGES) as pages:
+        drawn = pages.draw(PageWanted(2, 300, f"Maintenance\n{WORDS}", WORDS))
+        assert drawn is not None
+        assert (drawn.number, drawn.page_count, drawn.width) == (2, 2, 300)
+        assert len(drawn.rgb) == 3 * drawn.width * drawn.height
+        assert len(drawn.passage) == 2 and len(drawn.quote) == 1
+        left, top, right, bottom = drawn.quote[0]
+        # 300 of 842 points from below, at 300 / 595 pixels a point
+        assert top < (842 - 300) * 300 / 595 <= bottom + 3 and left >= 72 * 300 / 595 - 2 and right < 300
+        assert darkest(drawn, drawn.quote[0]) < 120, "there is ink in the box"
+        other = pages.draw(PageWanted(1, 100))
+        assert other is not None and other.passage == ()
+
+
+@pytest.mark.parametrize("rotate", [0, 90, 180, 270])
+def test_the_words_are_found_on_a_turned_page_too(rotate: int) -> None:
+    turned = build([Drawn(text(72, 700, WORDS), rotate=rotate)])
+    drawn = view(turned, PageWanted(1, 400, WORDS, WORDS))
+    assert drawn.quote, "found"
+    assert darkest(drawn, drawn.quote[0]) < 120, "there is ink in the box"
+
+
+def test_a_word_that_a_line_end_divides_is_found_whole() -> None:
+    data = build([text(72, 700, "It needs a new dia-") + text(72, 686, "phragm each year.")])
+    drawn = view(data, PageWanted(1, 400, "It needs a new diaphragm each year.", "diaphragm"))
+    assert len(drawn.passage) == 2
+    assert len(drawn.quote) == 2
+
+
+def test_words_that_are_not_on_the_page_have_no_place() -> None:
+    assert view(PAGES, PageWanted(1, 200, "Nothing of this is there", "of this")).passage == ()
+    assert view(build([picture(595, 842)]), PageWanted(1, 200, WORDS, WORDS)).passage == ()
+
+
+@pytest.mark.parametrize("box", [b"0 0 14400 1", b"0 0 1 14400", b"0 0 200000 200000", b"0 0 0.01 0.01"])
+def test_a_page_of_any_shape_is_within_the_bound(box: bytes) -> None:
+    drawn = view(build([Drawn(b"", box=box)]), PageWanted(1, 20_000))
+    assert 1 <= drawn.width * drawn.height <= MOST_PIXELS
+
+
+def refusal(path: Path | str, data: bytes, page: int = 1) -> DocumentError:
+    with pages_of(path, data) as pages, pytest.raises(DocumentError) as caught:
+        pages.draw(PageWanted(page, 100))
+    return caught.value
+
+
+def test_what_cannot_be_drawn_says_so_in_a_sentence(tmp_path: Path) -> None:
+    file = tmp_path / "a.pdf"
+    gone = refusal(file, PAGES)
+    assert isinstance(gone, DocumentGone) and "no longer where it was read" in gone.message
+    file.write_bytes(build([text(72, 700, "Another edition.")]))
+    changed = refusal(file, PAGES)
+    assert isinstance(changed, DocumentGone) and "has changed since" in changed.message
+    locked = build([b""], user_password="secret", owner_password="x")
+    file.write_bytes(locked)
+    protected = refusal(file, locked)
+    assert isinstance(protected, DocumentEncrypted) and "password" in protected.message
+    file.write_bytes(b"%PDF-1.4 and then nothing")
+    assert isinstance(refusal(file, b"%PDF-1.4 and then nothing"), DocumentDamaged)
+    file.write_bytes(PAGES)
+    assert isinstance(refusal(file, PAGES, 3), DocumentDamaged)
+    file.write_bytes(b"Now it is a text.\n")
+    assert isinstance(refusal(file, PAGES), DocumentUnsupported)
+    with pytest.raises(DocumentUnsupported, match="Only pages of a PDF"):
+        PagePictures(document("/a.md", b"", "text/markdown"), IngestSettings())
+
+
+def test_a_pdf_in_an_archive_is_drawn(tmp_path: Path) -> None:
+    file = tmp_path / "box.zip"
+    file.write_bytes(craft.archive({"in/a.pdf": PAGES}))
+    with pages_of(f"{file}!/in/a.pdf", PAGES) as pages:
+        drawn = pages.draw(PageWanted(2, 200, WORDS, WORDS))
+        assert drawn is not None and drawn.quote
+
+
+def test_who_no_longer_waits_stops_the_drawing(tmp_path: Path) -> None:
+    """The page takes for ever; the next one does not wait for it."""
+    slow = b"0 0 m 500 700 l S\n" * 3_000_000
+    file = tmp_path / "slow.pdf"
+    file.write_bytes(build([slow, b""]))
+    data = file.read_bytes()
+    stop = threading.Event()
+    with pages_of(file, data) as pages:
+        threading.Timer(0.2, stop.set).start()
+        assert pages.draw(PageWanted(1, 1500), stopped=stop.is_set) is None
+        assert pages.draw(PageWanted(2, 50)) is not None
+
+
+def lie(change: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    body = dict(page_body(DrawnPage(PagePicture(1, 1, 2, 2, bytes(12)), "0")))
+    body |= {"passage": [], "quote": []}
+    change(body)
+    return body
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda body: body.update(width=3),
+        lambda body: body.update(width=10**6, height=10**6),
+        lambda body: body.update(number=2),
+        lambda body: body.update(passage=[[0, 0, 3, 1]]),
+        lambda body: body.update(quote=[[0, 0, -1, 1]]),
+        lambda body: body.update(passage=[[0, 0, 1, 1]] * 5_000),
+        lambda body: body.update(rgb="no base64!"),
+        lambda body: body.update(page_count=True),
+        lambda body: body.pop("sha256"),
+    ],
+)
+def test_a_parser_that_lies_about_its_picture_is_not_believed(change: Callable[[dict[str, Any]], None]) -> None:
+    assert read_page(lie(lambda body: None)).picture.width == 2
+    with pytest.raises((ValueError, KeyError, TypeError)):
+        read_page(lie(change))
+
+
+@given(st.lists(st.text(alphabet="abcdeéß-ﬁ 12\n", min_size=1, max_size=30), min_size=1, max_size=6), st.data())
+def test_a_passage_of_the_page_is_found_where_it_stands(lines: list[str], data: st.DataObject) -> None:
+    page = "\n".join(lines)
+    letters = letters_of(page)
+    start = data.draw(st.integers(0, len(page)))
+    passage = page[start : data.draw(st.integers(start, len(page)))]
+    spans = spans_of(letters, passage)
+    assert "".join(letters[a:b] for a, b in spans) == letters_of(passage)
+
+
+def test_lines_that_a_parser_has_put_in_another_order_are_found_one_by_one() -> None:
+    letters = letters_of("left column begins here right column begins there left column goes on right column goes on")
+    passage = "Left column begins here\nleft column goes on\nof another page entirely\nright column begins there"
+    found = [letters[a:b] for a, b in spans_of(letters, passage)]
+    assert found == ["leftcolumnbeginshere", "leftcolumngoeson", "rightcolumnbeginsthere"]
+    assert spans_of(letters_of("12 of 12 are 12"), "No\n12\n12") == [], "a short line that stands anywhere says nothing"
