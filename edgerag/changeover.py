@@ -19,6 +19,7 @@ from edgerag.supplier import Supplier
 from edgerag.types import Embedder, EmbedderIdentity, ModelFile, ReembedPrice
 
 if TYPE_CHECKING:
+    from edgerag.encryption.keys import LibraryKey
     from edgerag.engine.bulk import BulkEmbedder
     from edgerag.engine.catalog import Catalog
     from edgerag.engine.embedder import LlamaEmbedder
@@ -192,14 +193,14 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def library_identity(folder: Path) -> EmbedderIdentity | None:
+def library_identity(folder: Path, *, key: LibraryKey | None = None) -> EmbedderIdentity | None:
     """The embedder of the library in ``folder``, read without opening it; None when there is none to be read."""
     from edgerag.errors import LibraryError
     from edgerag.index.identity import read_identity
     from edgerag.index.store import Store
 
     try:
-        store = Store(folder, mode="read")
+        store = Store(folder, mode="read", key=key)
     except (LibraryError, StorageFull):
         return None  # who opens it is told why
     try:

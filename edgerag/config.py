@@ -96,6 +96,8 @@ class LibrarySettings:
     also: tuple[str, ...] = field(
         default=(), metadata={"check": check_library_name}
     )  # asked together with it; nothing is ever written to them
+    # What opens an encrypted library that is opened by a key file.
+    key_file: str = field(default="", metadata={"check": _check_one_line})
     # Of vectors that are written from now on. f16 takes half the room and moves a cosine by less than 0.001.
     vectors: VectorType = field(default="f16", metadata={"choices": get_args(VectorType)})
 

@@ -19,7 +19,7 @@ from edgerag.machine.plan import CorePlan, plan_cores
 from edgerag.machine.topology import Topology, read_topology
 from edgerag.native_builds import NativeLibrary, find_trouble
 from edgerag.offline import guard
-from edgerag.types import Finding, LibraryStatus
+from edgerag.types import Finding, LibraryStatus, LockedLibrary
 
 if TYPE_CHECKING:
     from edgerag.engine.catalog import Catalog
@@ -191,6 +191,19 @@ def budget_finding(settings: MemorySettings, budget_bytes: int, limitation: str)
         f"{message}, which cannot be kept to here: {limitation}.",
         "The system may still reclaim what the index holds; nothing else is affected.",
         figure=budget_bytes,
+        unit="bytes",
+    )
+
+
+def locked_finding(locked: LockedLibrary) -> Finding:
+    """An encrypted library that nobody opened: nothing is asked for the sake of a check."""
+    return Finding(
+        "library",
+        "info",
+        f"{locked.name}: encrypted, opened by its {locked.opened_by}, {locked.size_bytes / 1e6:.1f} MB on disk; not"
+        " looked into.",
+        "`edgerag library verify` asks for it, and checks all of it.",
+        figure=locked.size_bytes,
         unit="bytes",
     )
 

@@ -6,6 +6,7 @@
     │   ├── LibraryMissing                no library of that name yet
     │   ├── LibraryBusy                   another process is writing to it
     │   ├── LibraryDamaged                a file or block does not match its checksum, or is cut short
+    │   ├── LibraryLocked                 encrypted, and what opens it was not given, or is not right
     │   ├── LibraryVersionUnknown         written by another version of the program
     │   │   └── LibraryOutdated           by an older one: opening it for writing brings it up
     │   └── EmbedderMismatch              made with another embedder than the one in use
@@ -83,6 +84,10 @@ class LibraryBusy(LibraryError):
 
 
 class LibraryDamaged(LibraryError):
+    pass
+
+
+class LibraryLocked(LibraryError):
     pass
 
 

@@ -1,7 +1,8 @@
-"""A database of SQLite that is its owner's alone (0600): how its file is made, and how one is opened to be read.
+"""Files and folders that are their owner's alone (0600, 0700): how they are made, databases of SQLite first of all.
 
-Conversations and traces are kept so, each by its own owner of sqlite3. SQLite gives what lies beside a database, such
-as its log, the mode of the database.
+Libraries, conversations and traces are kept so, each by its own owner of sqlite3. SQLite gives what lies beside a
+database, such as its log, the mode of the database. What is there already keeps its mode, but for conversations and
+traces: whoever opened a library to others meant it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ def make_private(path: Path) -> bool:
     """Makes the file, or takes it from everybody but its owner; False for one that is there and can only be read.
     Raises OSError."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folders(path.parent)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         if error.errno in (errno.EROFS, errno.EACCES) and os.access(path, os.R_OK) and path.stat().st_size:
@@ -27,6 +28,20 @@ def make_private(path: Path) -> bool:
     finally:
         os.close(descriptor)
     return True
+
+
+def make_private_folders(folder: Path) -> None:
+    """Makes it where it is missing, and what is missing above it. Raises OSError."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(mode=0o700, exist_ok=True)
+    if not missing and not folder.is_dir():
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(folder))
+
+
+def private_opener(path: str, flags: int) -> int:
+    """For ``open``: a new file is its owner's alone."""
+    return os.open(path, flags, 0o600)
 
 
 def writing_uri(path: Path) -> str:

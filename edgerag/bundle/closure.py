@@ -23,6 +23,10 @@ from edgerag.errors import BundleError
 
 Installed = Callable[[str], Version | None]
 
+# Extras of edgerag that are carried along where their package is installed here: who has encrypted libraries needs it
+# where they are carried to, and it is small. (torch is not.)
+_CARRIED_EXTRAS = {"encryption": "sqlcipher3"}
+
 
 @dataclass(frozen=True, slots=True)
 class Closure:
@@ -44,7 +48,8 @@ class _Work:
 
 def close(root: Wheel, target: BundleTarget, gatherer: Gatherer, *, installed: Installed) -> Closure:
     """Raises BundleError where requirements contradict each other or a wheel is damaged."""
-    work = _Work(chosen={root.name: root})
+    carried = {extra for extra, package in _CARRIED_EXTRAS.items() if installed(package) is not None}
+    work = _Work(chosen={root.name: root}, extras={root.name: carried})
     missing: dict[str, str] = {}
     while True:
         known = -1

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from edgerag.errors import REPAIR_LIBRARY, LibraryDamaged
 from edgerag.machine.disk import put_in_place, sync_folder
+from edgerag.private_database import private_opener
 
 NAME = "library.sums"
 MAGIC = b"\x89ERSUM\r\n"
@@ -65,7 +66,8 @@ def write_sums(folder: Path, database: Path) -> None:
     path = folder / NAME
     unfinished = path.with_name(NAME + ".tmp")
     try:
-        unfinished.write_bytes(_HEADER.pack(*fields, crc32) + body)
+        with open(unfinished, "wb", opener=private_opener) as stream:
+            stream.write(_HEADER.pack(*fields, crc32) + body)
         put_in_place(unfinished, path)
     except OSError:
         with contextlib.suppress(OSError):

@@ -16,6 +16,8 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
+from edgerag.encryption.database import connect
+from edgerag.encryption.keys import LibraryKey
 from edgerag.errors import REPAIR_LIBRARY, LibraryDamaged
 from edgerag.index import migrations, wholeness
 from edgerag.machine.disk import put_in_place, sync_folder
@@ -35,25 +37,26 @@ def check(db: sqlite3.Connection, path: Path, version: int, *, is_copy: bool = F
         )
 
 
-def bring_up(db: sqlite3.Connection, path: Path, *, steps: Sequence[str]) -> None:
-    """Runs the steps that are missing. ``db`` writes to ``path``, holds nothing open, and was checked.
+def bring_up(db: sqlite3.Connection, path: Path, *, steps: Sequence[str], key: LibraryKey | None = None) -> None:
+    """Runs the steps that are missing. ``db`` writes to ``path``, holds nothing open, and was checked. ``key``: of an
+    encrypted one, whose copy is encrypted, too.
 
     Raises LibraryDamaged where the result is not whole; then it is as it was. sqlite3.Error, OSError: no room for the
     copy, above all.
     """
     version = migrations.version_of(db)
     if version < len(steps) and not _kept(path):
-        _keep(db, path, version)
+        _keep(db, path, version, key)
     migrations.migrate(db, where=str(path), steps=steps)
-    finish(db, path)
+    _finish(db, path, key)
 
 
-def finish(db: sqlite3.Connection, path: Path) -> None:
+def _finish(db: sqlite3.Connection, path: Path, key: LibraryKey | None) -> None:
     """Where a copy is kept: looks at what was made of it, and lets go of the copy. Raises as :func:`bring_up`."""
     copies = _kept(path)
     if copies and (faults := wholeness.damage(db)):
         oldest = copies[0]
-        with contextlib.closing(sqlite3.connect(oldest, isolation_level=None)) as before:
+        with contextlib.closing(connect(oldest, key=key)) as before:
             before.backup(db)
         _discard(path)
         raise LibraryDamaged(
@@ -63,12 +66,12 @@ def finish(db: sqlite3.Connection, path: Path) -> None:
     _discard(path)
 
 
-def _keep(db: sqlite3.Connection, path: Path, version: int) -> None:
+def _keep(db: sqlite3.Connection, path: Path, version: int, key: LibraryKey | None) -> None:
     kept = path.with_name(f"{path.name}.v{version}")
     unfinished = kept.with_name(f"{kept.name}.tmp")
     try:
         os.close(os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
-        with contextlib.closing(sqlite3.connect(unfinished, isolation_level=None)) as copy:
+        with contextlib.closing(connect(unfinished, key=key)) as copy:
             # It is renamed when it is whole: no journal is needed, and nobody else sees it.
             copy.execute("PRAGMA journal_mode = OFF")
             copy.execute("PRAGMA synchronous = OFF")

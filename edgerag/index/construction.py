@@ -1,8 +1,9 @@
 """One new segment file out of unsealed vectors and rows of older segments.
 
 Memory: the vectors are streamed, a batch at a time, into a temporary file, and hnswlib reads them from its mapping;
-what is held besides hnswlib's own graph is ids and row numbers. Order: temporary name, synced, renamed, folder
-synced; the caller's transaction comes after that. Whatever stops it leaves files that are deleted by name.
+what is held besides hnswlib's own graph is ids and row numbers. Of an encrypted library vectors and graph stay in
+memory until the segment is written. Order: temporary name, synced, renamed, folder synced; the caller's transaction
+comes after that. Whatever stops it leaves files that are deleted by name.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from edgerag.encryption.keys import LibraryKey
 from edgerag.errors import REPAIR_LIBRARY, Cancelled, LibraryDamaged, LibraryError
 from edgerag.index import catalogue
 from edgerag.index.catalogue import SegmentEntry
@@ -27,6 +29,7 @@ from edgerag.index.hnsw.write import write_segment
 from edgerag.index.segments import SealSettings
 from edgerag.index.store import Store, translated
 from edgerag.machine.disk import sync_folder
+from edgerag.private_database import private_opener
 from edgerag.types import CancelCheck, EmbedderIdentity, MergeProgress
 
 if TYPE_CHECKING:
@@ -48,13 +51,21 @@ class OriginDamaged(Exception):
 class Origin:
     """A segment whose live rows go into new ones, in the order of its rows."""
 
-    def __init__(self, entry: SegmentEntry, path: Path, *, identity: EmbedderIdentity, residency: Residency) -> None:
+    def __init__(
+        self,
+        entry: SegmentEntry,
+        path: Path,
+        *,
+        identity: EmbedderIdentity,
+        residency: Residency,
+        key: LibraryKey | None = None,
+    ) -> None:
         """Raises OriginDamaged."""
         self.entry = entry
         self._rows: NDArray[np.int64] = np.empty(0, dtype=np.int64)  # not taken yet
         self._chunk_ids = self._rows
         try:
-            self._segment = Segment(path, identity=identity, residency=residency, searched=False)
+            self._segment = Segment(path, identity=identity, residency=residency, searched=False, key=key)
         except LibraryError as error:
             raise OriginDamaged(entry, error.message) from error
         except OSError as error:
@@ -159,8 +170,15 @@ def build(shop: Workshop, part: Part, *, number: int) -> Built:
     temporary = path.with_name(path.name + ".tmp")
     gathered = path.with_name(path.name + ".vectors.tmp")
     with translated(path):
-        ids = _stream(shop, part, gathered)
-        vectors = np.memmap(gathered, dtype="<f4", mode="r", shape=(len(ids), shop.identity.dimension))
+        key = shop.store.key
+        vectors: Vectors
+        if key is None:
+            with open(gathered, "wb", opener=private_opener) as stream:
+                ids = _stream(shop, part, lambda _, batch: stream.write(batch.tobytes()))
+            vectors = np.memmap(gathered, dtype="<f4", mode="r", shape=(len(ids), shop.identity.dimension))
+        else:  # what is encrypted never lies in a file as it is
+            vectors = np.empty((part.row_count, shop.identity.dimension), dtype="<f4")
+            ids = _stream(shop, part, _into(vectors))
         graph = _graph(shop, vectors, path)
         shop.progress(MergeProgress("writing", len(ids), len(ids)))
         written = write_segment(
@@ -172,38 +190,46 @@ def build(shop: Workshop, part: Part, *, number: int) -> Built:
             block_bytes=shop.settings.block_bytes,
             vector_type=shop.settings.vector_type,
             check=shop.check,
+            key=key,
         )
         del vectors
-        gathered.unlink()
+        gathered.unlink(missing_ok=True)
         temporary.replace(path)
         sync_folder(shop.folder)
-        if layout.read_header(path, identity=shop.identity) != written.header:
+        if layout.read_header(path, identity=shop.identity, key=key) != written.header:
             raise layout.damaged(path, "is not what was just written")
         return Built(path.name, written.header, written.labels)
 
 
-def _stream(shop: Workshop, part: Part, file: Path) -> NDArray[np.int64]:
-    """Writes the part's vectors to ``file`` by ascending chunk id; the ids in that order."""
+def _into(vectors: Vectors) -> Callable[[int, Vectors], object]:
+    def put(start: int, batch: Vectors) -> None:
+        vectors[start : start + len(batch)] = batch
+
+    return put
+
+
+def _stream(shop: Workshop, part: Part, put: Callable[[int, Vectors], object]) -> NDArray[np.int64]:
+    """Gives the part's vectors to ``put`` by ascending chunk id, each batch with the number of its first; the ids in
+    that order."""
     ids = np.concatenate([part.fresh_ids, *(piece.chunk_ids for piece in part.pieces)])
     rows = np.concatenate([np.zeros_like(part.fresh_ids), *(piece.rows for piece in part.pieces)])
     # The number of the piece that each row is in, from 1; 0 is the table.
     lengths = [len(part.fresh_ids), *(len(piece.rows) for piece in part.pieces)]
     numbers = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
     order = np.argsort(ids, kind="stable")
-    with file.open("wb") as stream:
-        for start in range(0, len(order), _BATCH):
-            shop.check()
-            batch = order[start : start + _BATCH]
-            vectors = np.empty((len(batch), shop.identity.dimension), dtype="<f4")
-            for number in np.unique(numbers[batch]).tolist():
-                here = numbers[batch] == number
-                chosen = batch[here]
-                if number == 0:
-                    vectors[here] = _unsealed(shop, ids[chosen])
-                else:
-                    vectors[here] = part.pieces[number - 1].origin.vectors(rows[chosen], ids[chosen])
-            stream.write(vectors.tobytes())
-            shop.progress(MergeProgress("reading", start + len(batch), len(ids)))
+    for start in range(0, len(order), _BATCH):
+        shop.check()
+        batch = order[start : start + _BATCH]
+        vectors = np.empty((len(batch), shop.identity.dimension), dtype="<f4")
+        for number in np.unique(numbers[batch]).tolist():
+            here = numbers[batch] == number
+            chosen = batch[here]
+            if number == 0:
+                vectors[here] = _unsealed(shop, ids[chosen])
+            else:
+                vectors[here] = part.pieces[number - 1].origin.vectors(rows[chosen], ids[chosen])
+        put(start, vectors)
+        shop.progress(MergeProgress("reading", start + len(batch), len(ids)))
     return ids[order]
 
 
@@ -228,7 +254,7 @@ def _graph(shop: Workshop, vectors: Vectors, path: Path) -> Graph | None:
     try:
         return build_graph(
             vectors,
-            scratch=path.with_name(path.name + ".graph.tmp"),
+            scratch=path.with_name(path.name + ".graph.tmp") if shop.store.key is None else None,
             settings=GraphSettings(m=shop.settings.m, ef_construction=shop.settings.ef_construction),
             progress=lambda done, rows: shop.progress(MergeProgress("linking", done, rows)),
             cancelled=shop.cancelled,

@@ -46,12 +46,13 @@ def status(
         document_count=document_count,
         chunk_count=chunk_count,
         pending_count=pending_count,
-        size_bytes=_size_bytes(folder),
+        size_bytes=size_bytes(folder),
         budget_bytes=residency.budget_bytes,
         resident_bytes=sum(segment.resident_bytes for segment in segments),
         segments=segments,
         unsealed_count=unsealed_count,
         limitation=residency.limitation,
+        is_encrypted=store.key is not None,
     )
 
 
@@ -59,7 +60,7 @@ def segment_blocks(opened: list[OpenSegment]) -> list[SegmentBlocks]:
     return [SegmentBlocks(each.entry.file, tuple(each.segment.block_heat())) for each in opened]
 
 
-def _size_bytes(folder: Path) -> int:
+def size_bytes(folder: Path) -> int:
     total = 0
     for path in folder.rglob("*"):
         try:
@@ -175,7 +176,7 @@ def verify_segment(
     """None if the segment was merged away meanwhile."""
     name = f"segment {entry.file}"
     try:
-        segment = Segment(path, identity=identity, residency=residency, searched=False)
+        segment = Segment(path, identity=identity, residency=residency, searched=False, key=store.key)
     except FileNotFoundError:
         with store.reading() as db:
             if all(entry.id != listed.id for listed in catalogue.segments(db)):

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
+from edgerag.encryption.keys import LibraryKey
 from edgerag.errors import LibraryMissing, UsageError
 from edgerag.index import (
     analyze,
@@ -47,6 +48,7 @@ from edgerag.index.reembedding import Reembedding, begun_count, discard, forget_
 from edgerag.index.rescue import SegmentRescue, rescue_segments
 from edgerag.index.rest_check import RestCheck
 from edgerag.index.right_of_way import RightOfWay
+from edgerag.index.scratch import ENCRYPTING_PREFIX, remove_left
 from edgerag.index.sealing import Sealer
 from edgerag.index.segments import (
     FOLDER_NAME,
@@ -101,6 +103,7 @@ def open_library(
     seal_settings: SealSettings | None = None,
     kv_sink: KvSink | None = None,
     as_copy: bool = False,
+    key: LibraryKey | None = None,
 ) -> Library:
     """Opens the library in ``folder``; write mode makes it if it is missing (``identity`` is needed then).
 
@@ -108,10 +111,10 @@ def open_library(
     which of the model's states are out of date: here what an earlier process left, and after each commit.
 
     Where it is of an older version, reading raises LibraryOutdated: to be opened for writing once, or ``as_copy`` where
-    that cannot be.
+    that cannot be. ``key``: of an encrypted library; a new one is encrypted by it.
 
-    Raises LibraryMissing, LibraryBusy, LibraryDamaged, LibraryVersionUnknown, EmbedderMismatch, StorageFull,
-    LibraryError where a new one would lie around a ``segments`` folder of the user's own.
+    Raises LibraryMissing, LibraryBusy, LibraryLocked, LibraryDamaged, LibraryVersionUnknown, EmbedderMismatch,
+    StorageFull, LibraryError where a new one would lie around a ``segments`` folder of the user's own.
     """
     with contextlib.ExitStack() as stack:
         lock: WriterLock | None = None
@@ -122,7 +125,7 @@ def open_library(
             make_folders(folder)
             lock = WriterLock(folder)
             stack.callback(lock.close)
-        store = Store(folder, mode=mode, as_copy=as_copy)
+        store = Store(folder, mode=mode, as_copy=as_copy, key=key)
         stack.callback(store.close)
         stored = read_identity(store)
         if stored is None:
@@ -135,9 +138,11 @@ def open_library(
         check_identity(folder, stored, identity)
         if mode == "write":
             with translated(folder):
-                (folder / FOLDER_NAME).mkdir(exist_ok=True)
+                (folder / FOLDER_NAME).mkdir(mode=0o700, exist_ok=True)
             delete_unlisted(folder / FOLDER_NAME, store)
-            forget_finished(folder, stored)
+            forget_finished(folder, stored, key=key)
+        if key is not None:
+            remove_left(folder.parent, ENCRYPTING_PREFIX)
         library = Library(
             folder,
             store,
@@ -528,6 +533,7 @@ class Library:
             identity=self._identity,
             residency=self.residency,
             flat_rows=self._seal_settings.graph_rows,
+            key=self._store.key,
         )
 
     def _sealer(self, progress: Callable[[MergeProgress], None] | None, cancelled: CancelCheck | None) -> Sealer:
@@ -575,7 +581,7 @@ class Library:
 
     def reembedding_counts(self, identity: EmbedderIdentity) -> tuple[int, int]:
         """(chunks that an earlier run, which was stopped, has made a vector for; all chunks)."""
-        return begun_count(self._folder, identity), self.chunk_count()
+        return begun_count(self._folder, identity, key=self._store.key), self.chunk_count()
 
     def discard_reembedding(self) -> bool:
         """Deletes what was made for another embedder and not finished; False when there is nothing."""

@@ -22,7 +22,7 @@ class WriterLock:
         """Raises LibraryBusy with the holder's process id, StorageFull if the file cannot be made."""
         path = folder / LOCK_NAME
         try:
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise storage_error(error, path) from error
         try:

@@ -21,17 +21,21 @@ from dataclasses import dataclass
 from io import BufferedReader, BufferedWriter
 from pathlib import Path
 
+from edgerag.encryption.key_record import FILE_NAME as KEY_NAME
 from edgerag.errors import LibraryDamaged, LibraryVersionUnknown
 from edgerag.index import at_rest
 from edgerag.index.store import DATABASE_NAME
+from edgerag.private_database import private_opener
 from edgerag.types import EmbedderIdentity
 
 MAGIC = b"\x89ERPACK\n"
 VERSION = 1
+ENCRYPTED_VERSION = 2  # of a library that is encrypted: a program that knows none refuses it by this number
 _HEAD = struct.Struct("<8sIQ32s")
 _MOST_MANIFEST_BYTES = 16_000_000  # of 100,000 segments; more is a damaged number
 _READ_BYTES = 1 << 20
-_PART_NAME = re.compile(rf"{re.escape(DATABASE_NAME)}|{re.escape(at_rest.NAME)}|segments/[0-9]{{8,}}\.hnsw")
+_SINGLE = "|".join(map(re.escape, (DATABASE_NAME, at_rest.NAME, KEY_NAME)))
+_PART_NAME = re.compile(rf"{_SINGLE}|segments/[0-9]{{8,}}\.hnsw")
 
 Progress = Callable[[int, int], None]  # bytes done, bytes of all parts
 
@@ -53,6 +57,10 @@ class Manifest:
     parts: tuple[Part, ...]
 
     @property
+    def is_encrypted(self) -> bool:
+        return any(part.name == KEY_NAME for part in self.parts)
+
+    @property
     def size_bytes(self) -> int:
         return sum(part.size_bytes for part in self.parts)
 
@@ -72,7 +80,8 @@ def write_package(
 ) -> None:
     """Raises LibraryDamaged where a part is not what the manifest says any more, OSError."""
     text = json.dumps(_record(manifest), ensure_ascii=True, indent=1).encode("ascii")
-    sink.write(_HEAD.pack(MAGIC, VERSION, len(text), hashlib.sha256(text).digest()) + text)
+    version = ENCRYPTED_VERSION if manifest.is_encrypted else VERSION
+    sink.write(_HEAD.pack(MAGIC, version, len(text), hashlib.sha256(text).digest()) + text)
     done = 0
     for part in manifest.parts:
         digest, stream = hashlib.sha256(), streams[part.name]
@@ -94,9 +103,9 @@ def read_manifest(stream: BufferedReader, where: str) -> Manifest:
     if len(head) < _HEAD.size:
         raise _damaged(where, "its head", "is cut short")
     _, version, length, digest = _HEAD.unpack(head)
-    if version > VERSION:
+    if version > ENCRYPTED_VERSION:
         raise LibraryVersionUnknown(
-            f"{where} has the format version {version}, and this program knows versions up to {VERSION}.",
+            f"{where} has the format version {version}, and this program knows versions up to {ENCRYPTED_VERSION}.",
             remedy="Import it with the newer edgerag that it was made with, or export it again with this one.",
         )
     if not 0 < length <= _MOST_MANIFEST_BYTES or version < 1:
@@ -120,7 +129,7 @@ def read_parts(stream: BufferedReader, manifest: Manifest, where: str, folder: P
         path = folder / part.name
         path.parent.mkdir(mode=0o700, exist_ok=True)
         digest, size_bytes = hashlib.sha256(), 0
-        with open(path, "xb", opener=_private) as sink:
+        with open(path, "xb", opener=private_opener) as sink:
             for data in _pieces(stream, part.size_bytes):
                 digest.update(data)
                 size_bytes += len(data)
@@ -137,10 +146,6 @@ def read_parts(stream: BufferedReader, manifest: Manifest, where: str, folder: P
             raise _damaged(where, f"its part {part.name}", "does not match its checksum")
     if stream.read(1):
         raise _damaged(where, "its end", "has bytes behind the last part")
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def _pieces(stream: BufferedReader, size_bytes: int) -> Iterator[bytes]:

@@ -23,12 +23,15 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from edgerag.errors import LibraryDamaged, LibraryMissing, LibraryVersionUnknown, StorageFull
+from edgerag.encryption.keys import LibraryKey
+from edgerag.encryption.units import UnitDamaged, copy_units
+from edgerag.errors import LibraryDamaged, LibraryLocked, LibraryMissing, LibraryVersionUnknown, StorageFull
 from edgerag.index import catalogue, twins
 from edgerag.index import chunks as chunk_rows
 from edgerag.index.catalogue import SegmentEntry
 from edgerag.index.construction import Workshop
 from edgerag.index.hnsw.residency import Residency
+from edgerag.index.hnsw.source import role_of
 from edgerag.index.identity import read_identity, replace_identity, write_identity
 from edgerag.index.nearest import storable_vectors
 from edgerag.index.sealing import Sealer
@@ -36,6 +39,7 @@ from edgerag.index.segments import FOLDER_NAME as SEGMENTS
 from edgerag.index.segments import SealSettings, SegmentSet, delete_unlisted
 from edgerag.index.store import Store, translated
 from edgerag.machine.disk import sync_folder
+from edgerag.private_database import make_private_folders, private_opener
 from edgerag.types import CancelCheck, EmbedderIdentity, MergeProgress, MergeReport, StoredChunk
 
 if TYPE_CHECKING:
@@ -115,7 +119,11 @@ class Reembedding:
         try:
             delete_unlisted(self._folder / SEGMENTS, self._store)
             self._segments = SegmentSet(
-                self._folder, identity=identity, residency=residency, flat_rows=settings.graph_rows
+                self._folder,
+                identity=identity,
+                residency=residency,
+                flat_rows=settings.graph_rows,
+                key=store.key,
             )
             self._note_chunks()
         except BaseException:
@@ -233,15 +241,27 @@ class Reembedding:
         source = self._folder / SEGMENTS / entry.file
         with translated(target):
             target.unlink(missing_ok=True)  # of an earlier try
+            if self._library_store.key is not None:
+                return self._encrypted_anew(source, target, self._library_store.key)
             try:
                 os.link(source, target)
             except FileNotFoundError as error:
                 raise LibraryDamaged(f"{source} is missing.", remedy=START_ANEW) from error
             except OSError:  # FAT has no links, some network file systems neither
-                with source.open("rb") as original, target.open("wb") as copy:
+                with source.open("rb") as original, open(target, "wb", opener=private_opener) as copy:
                     shutil.copyfileobj(original, copy)
                     copy.flush()
                     os.fsync(copy.fileno())
+        return target
+
+    def _encrypted_anew(self, source: Path, target: Path, key: LibraryKey) -> Path:
+        """An encrypted file says which one it is, so that under another name it would not open."""
+        try:
+            copy_units(source, role_of(source), target, role_of(target), source_key=key, target_key=key)
+        except FileNotFoundError as error:
+            raise LibraryDamaged(f"{source} is missing.", remedy=START_ANEW) from error
+        except UnitDamaged as error:
+            raise LibraryDamaged(f"{source} {error.what}.", remedy=START_ANEW) from error
         return target
 
     def _rows(self, entry: SegmentEntry) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -264,8 +284,8 @@ class Reembedding:
     def _store_of(self, identity: EmbedderIdentity) -> Store | None:
         """None for one that was made for another embedder."""
         with translated(self._folder):
-            (self._folder / SEGMENTS).mkdir(parents=True, exist_ok=True)
-        store = Store(self._folder, mode="write", steps=_STEPS)
+            make_private_folders(self._folder / SEGMENTS)
+        store = Store(self._folder, mode="write", steps=_STEPS, key=self._library_store.key)
         try:
             made_for = read_identity(store)
             if made_for is None:
@@ -317,9 +337,9 @@ def needed_bytes(rows: int, *, dimension: int, settings: SealSettings) -> int:
     return rows * (2 * segment_row + building_row + _JOURNAL_BYTES) + new_database
 
 
-def begun_count(folder: Path, identity: EmbedderIdentity) -> int:
+def begun_count(folder: Path, identity: EmbedderIdentity, *, key: LibraryKey | None = None) -> int:
     """Vectors of that embedder that were made beside those of the library in ``folder``."""
-    with _begun(folder) as store:
+    with _begun(folder, key) as store:
         made_for = None if store is None else read_identity(store)
         if store is None or made_for is None or not made_for.is_same_as(identity):
             return 0
@@ -328,11 +348,11 @@ def begun_count(folder: Path, identity: EmbedderIdentity) -> int:
 
 
 @contextlib.contextmanager
-def _begun(folder: Path) -> Iterator[Store | None]:
+def _begun(folder: Path, key: LibraryKey | None) -> Iterator[Store | None]:
     """What was begun, for reading; None when there is nothing that can be read."""
     try:
-        store = Store(folder / FOLDER_NAME, mode="read", steps=_STEPS)
-    except (LibraryMissing, LibraryDamaged, LibraryVersionUnknown, StorageFull):
+        store = Store(folder / FOLDER_NAME, mode="read", steps=_STEPS, key=key)
+    except (LibraryMissing, LibraryDamaged, LibraryVersionUnknown, LibraryLocked, StorageFull):
         store = None
     try:
         yield store
@@ -354,11 +374,11 @@ def discard(folder: Path) -> bool:
         return True
 
 
-def forget_finished(folder: Path, identity: EmbedderIdentity) -> None:
+def forget_finished(folder: Path, identity: EmbedderIdentity, *, key: LibraryKey | None = None) -> None:
     """Deletes what a run left that was stopped after the change was made. Writer only."""
     if not (folder / FOLDER_NAME).exists():
         return
-    with _begun(folder) as store:
+    with _begun(folder, key) as store:
         made_for = None if store is None else read_identity(store)
     if made_for is not None and made_for.is_same_as(identity):
         discard(folder)

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from edgerag.encryption.database import connect
+from edgerag.encryption.keys import LibraryKey
 from edgerag.errors import (
     RESTORE_LIBRARY,
     EdgeragError,
@@ -44,37 +46,37 @@ class DatabaseRepair:
     losses: tuple[Loss, ...]
 
 
-def repair_database(folder: Path) -> DatabaseRepair:
+def repair_database(folder: Path, *, key: LibraryKey | None = None) -> DatabaseRepair:
     """Raises LibraryBusy, StorageFull, LibraryMissing, LibraryVersionUnknown, and LibraryDamaged where too little of it
     can be read; then it is as it was."""
     lock = WriterLock(folder)
     try:
         with translated(folder):
             shutil.rmtree(folder / _WORKSHOP, ignore_errors=True)  # of a run that was stopped
-            return _repair(folder)
+            return _repair(folder, key)
     except LibraryDamaged as error:  # elsewhere the remedy is what has just failed
         raise LibraryDamaged(error.message, remedy=RESTORE_LIBRARY) from error
     finally:
         lock.close()
 
 
-def _repair(folder: Path) -> DatabaseRepair:
+def _repair(folder: Path, key: LibraryKey | None) -> DatabaseRepair:
     database = folder / DATABASE_NAME
     if not database.is_file():
         refuse_emptied(folder)
         raise LibraryMissing(f"There is no library database {database}.", remedy=RESTORE_LIBRARY)
     bits, fit = _mend_bits(folder, database)
     # Checksums that match say that nothing changed since they were made, which may have been of a damaged file.
-    if _is_sound(folder, refuses_newer=fit is not False):
+    if _is_sound(folder, key, refuses_newer=fit is not False):
         if fit is False:
             # What does not match lies where nothing is kept, or the checksums themselves are what is damaged.
             at_rest.forget(folder)
             return DatabaseRepair("sums", bits, ())
         return DatabaseRepair("bits" if bits else "whole", bits, ())
-    _fold_journal(database)
+    _fold_journal(database, key)
     workshop = folder / _WORKSHOP
     workshop.mkdir(mode=0o700)
-    losses = salvage(database, workshop)
+    losses = salvage(database, workshop, key=key)
     at_rest.forget(folder)
     for name in ("-wal", "-shm"):
         database.with_name(database.name + name).unlink(missing_ok=True)
@@ -114,11 +116,11 @@ def _mend_bits(folder: Path, database: Path) -> tuple[int, bool | None]:
     return mended, mended == len(blocks)
 
 
-def _is_sound(folder: Path, *, refuses_newer: bool) -> bool:
+def _is_sound(folder: Path, key: LibraryKey | None, *, refuses_newer: bool) -> bool:
     """Whether all checks that need no checksums of the file find nothing. Raises LibraryVersionUnknown for one of a
     newer version, where that number is not known to be what is damaged."""
     try:
-        store = Store(folder, mode="read", as_copy=True)  # as one of the newest version, whatever its own
+        store = Store(folder, mode="read", as_copy=True, key=key)  # as one of the newest version, whatever its own
     except LibraryOutdated:
         return False
     except LibraryVersionUnknown:
@@ -135,10 +137,10 @@ def _is_sound(folder: Path, *, refuses_newer: bool) -> bool:
         store.close()
 
 
-def _fold_journal(database: Path) -> None:
+def _fold_journal(database: Path, key: LibraryKey | None) -> None:
     """A journal that lay beside another database would be written into that. Raises LibraryDamaged."""
     try:
-        connection = sqlite3.connect(database, isolation_level=None)
+        connection = connect(database, key=key)
         try:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         finally:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from edgerag.encryption.keys import LibraryKey
 from edgerag.errors import EdgeragError
 from edgerag.index import catalogue, health
 from edgerag.index.catalogue import SegmentEntry
@@ -46,7 +47,7 @@ def rescue_segments(
         finding = health.verify_segment(path, entry, store, identity, residency)
         if finding is None or finding.severity == "ok":
             continue
-        vectors = _readable(path, entry, identity, residency)
+        vectors = _readable(path, entry, identity, residency, store.key)
         with store.writing() as db:
             _, chunk_ids = catalogue.placements(db, entry.id)
             saved = 0
@@ -67,10 +68,12 @@ def rescue_segments(
     return rescued
 
 
-def _readable(path: Path, entry: SegmentEntry, identity: EmbedderIdentity, residency: Residency) -> dict[int, bytes]:
+def _readable(
+    path: Path, entry: SegmentEntry, identity: EmbedderIdentity, residency: Residency, key: LibraryKey | None
+) -> dict[int, bytes]:
     """By chunk, the vectors (f32, of unit length) whose rows match their checksums."""
     try:
-        segment = Segment(path, identity=identity, residency=residency, searched=False)
+        segment = Segment(path, identity=identity, residency=residency, searched=False, key=key)
     except (EdgeragError, OSError):
         return {}
     found: dict[int, bytes] = {}

@@ -55,7 +55,7 @@ class RightOfWay:
         """Raises OSError where the file cannot be made."""
         self._clock, self._sleep = clock, sleep
         self._works_until = clock()
-        self._descriptor = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._descriptor = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def is_taken(self) -> bool:
         """Whether somebody asks just now."""

@@ -10,6 +10,8 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
+from edgerag.encryption.database import connect, key_clause
+from edgerag.encryption.keys import LibraryKey
 from edgerag.errors import RESTORE_LIBRARY, EdgeragError, LibraryDamaged
 from edgerag.index import catalogue, chunks, documents, kv_keys
 from edgerag.index.migrations import STEPS, version_of
@@ -47,19 +49,20 @@ _LOST_ROWS = {
 _VERSIONS_OF_STATES = frozenset({"meta", "kv_retired", "kv_outbox"})
 
 
-def salvage(database: Path, workshop: Path) -> list[Loss]:
+def salvage(database: Path, workshop: Path, *, key: LibraryKey | None = None) -> list[Loss]:
     """Makes ``library.sqlite`` in ``workshop``. Raises LibraryDamaged where the old one does not list its tables."""
     with translated(database):
-        version = _version_of(database)
-    store = Store(workshop, mode="write", steps=STEPS[:version])  # a library of an older version is mended as such
+        version = _version_of(database, key)
+    # A library of an older version is mended as such.
+    store = Store(workshop, mode="write", steps=STEPS[:version], key=key)
     try:
         with translated(database), store.writing():
             pass  # made
         with translated(database):
-            unreadable = _copy(store.connection, database)
+            unreadable = _copy(store.connection, database, key)
     finally:
         store.close()
-    store = Store(workshop, mode="write", unchecked=True)  # and brought to the newest version
+    store = Store(workshop, mode="write", unchecked=True, key=key)  # and brought to the newest version
     try:
         db = store.connection
         db.execute("PRAGMA foreign_keys = OFF")
@@ -80,9 +83,9 @@ def salvage(database: Path, workshop: Path) -> list[Loss]:
     return losses
 
 
-def _version_of(database: Path) -> int:
+def _version_of(database: Path, key: LibraryKey | None) -> int:
     """Raises LibraryDamaged for none that this program knows."""
-    connection = sqlite3.connect(database)
+    connection = connect(database, key=key)
     try:
         version = version_of(connection)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
@@ -98,11 +101,11 @@ def _unknown(database: Path) -> LibraryDamaged:
     return LibraryDamaged(f"{database} does not say any more what it holds.", remedy=RESTORE_LIBRARY)
 
 
-def _copy(db: sqlite3.Connection, database: Path) -> list[str]:
+def _copy(db: sqlite3.Connection, database: Path, key: LibraryKey | None) -> list[str]:
     """Into a database of the same version; gives the tables of which something could not be read."""
     db.execute("PRAGMA foreign_keys = OFF")
     try:
-        db.execute("ATTACH DATABASE ? AS damaged", (f"{writing_uri(database)}?mode=ro&immutable=1",))
+        db.execute(f"ATTACH DATABASE ? AS damaged{key_clause(key)}", (f"{writing_uri(database)}?mode=ro&immutable=1",))
         known = {row[0] for row in db.execute("SELECT name FROM damaged.sqlite_schema WHERE type = 'table'")}
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise LibraryDamaged(f"{database} cannot be opened: {error}.", remedy=RESTORE_LIBRARY) from error

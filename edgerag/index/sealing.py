@@ -33,8 +33,10 @@ class Sealer:
         """``segments`` lets go of files that are replaced."""
         self._shop = shop
         self._segments = segments
+        # Of an encrypted library the vectors and the finished graph lie in memory too, where they lie in files else.
+        free_bytes = available_bytes() // (1 if shop.store.key is None else 2)
         self._max_rows = shop.settings.max_rows or rows_for(
-            available_bytes(), dimension=shop.identity.dimension, m=shop.settings.m
+            free_bytes, dimension=shop.identity.dimension, m=shop.settings.m
         )
         self._made: set[int] = set()
         self._damaged: dict[int, str] = {}
@@ -177,7 +179,11 @@ class Sealer:
 
     def _open(self, entry: SegmentEntry) -> Origin:
         return Origin(
-            entry, self._shop.folder / entry.file, identity=self._shop.identity, residency=self._shop.residency
+            entry,
+            self._shop.folder / entry.file,
+            identity=self._shop.identity,
+            residency=self._shop.residency,
+            key=self._shop.store.key,
         )
 
     def _entries(self) -> list[SegmentEntry]:

@@ -16,6 +16,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from edgerag.encryption.keys import LibraryKey
 from edgerag.errors import REPAIR_LIBRARY, EmbedderMismatch, LibraryDamaged, LibraryError
 from edgerag.index import catalogue, filters
 from edgerag.index.catalogue import SegmentEntry
@@ -26,6 +27,7 @@ from edgerag.index.identity import identity_in
 from edgerag.index.lock import LOCK_NAME
 from edgerag.index.store import DATABASE_NAME, Store, damaged_row, refuse_emptied, translated
 from edgerag.machine.disk import sync_folder
+from edgerag.private_database import make_private_folders
 from edgerag.types import EmbedderIdentity, Filter, VectorType
 
 FOLDER_NAME = "segments"
@@ -70,11 +72,20 @@ class SegmentGone(Exception):
 class SegmentSet:
     """The open segments of a library, as of the last call of :meth:`follow`."""
 
-    def __init__(self, folder: Path, *, identity: EmbedderIdentity, residency: Residency, flat_rows: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        identity: EmbedderIdentity,
+        residency: Residency,
+        flat_rows: int,
+        key: LibraryKey | None = None,
+    ) -> None:
         self.folder = folder / FOLDER_NAME
         self._identity = identity
         self._residency = residency
         self._flat_rows = flat_rows
+        self._key = key
         self._open: dict[int, Segment] = {}
         self._generation = -1  # of the catalogue that ``_current`` shows
         self._current: list[OpenSegment] = []
@@ -158,7 +169,9 @@ class SegmentSet:
     def _open_file(self, entry: SegmentEntry) -> Segment:
         path = self.folder / entry.file
         try:
-            segment = Segment(path, identity=self._identity, residency=self._residency, flat_rows=self._flat_rows)
+            segment = Segment(
+                path, identity=self._identity, residency=self._residency, flat_rows=self._flat_rows, key=self._key
+            )
         except FileNotFoundError as error:
             raise SegmentGone(path) from error
         except OSError as error:
@@ -220,7 +233,7 @@ def make_folders(folder: Path) -> None:
                     f"There is no library in {folder}, but a {FOLDER_NAME!r} that may be your own.",
                     remedy=f"Name another folder (--library NAME), or move {folder / FOLDER_NAME} away.",
                 )
-        (folder / FOLDER_NAME).mkdir(parents=True, exist_ok=True)
+        make_private_folders(folder / FOLDER_NAME)
         sync_folder(folder.parent)
 
 

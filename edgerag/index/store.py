@@ -17,6 +17,10 @@ from pathlib import Path
 from typing import Literal, TypeVar
 from urllib.parse import quote
 
+from edgerag.encryption.database import connect, enlarge_cache
+from edgerag.encryption.key_record import is_encrypted, key_is_gone, needs_opener, read_record
+from edgerag.encryption.keys import LibraryKey
+from edgerag.encryption.units import is_unit_file
 from edgerag.errors import (
     REPAIR_LIBRARY,
     RESTORE_LIBRARY,
@@ -69,14 +73,19 @@ class Store:
         steps: Sequence[str] = migrations.STEPS,
         as_copy: bool = False,
         unchecked: bool = False,
+        key: LibraryKey | None = None,
     ) -> None:
         """Opens it; in write mode makes it or brings it to the newest version, if it is whole (bringing_up.py);
         ``unchecked`` in any case, which is for mending. One of an older version that cannot be written is read
-        ``as_copy``: brought up in a copy that goes with this object.
+        ``as_copy``: brought up in a copy that goes with this object. ``key``: of an encrypted one.
 
-        Raises LibraryMissing, LibraryOutdated, LibraryVersionUnknown, LibraryDamaged, LibraryBusy, StorageFull.
+        Raises LibraryMissing, LibraryOutdated, LibraryVersionUnknown, LibraryDamaged, LibraryBusy, LibraryLocked,
+        StorageFull.
         """
         self.path = folder / DATABASE_NAME
+        self.key = key
+        if key is None:
+            refuse_locked(folder)
         self.mode: Mode = mode
         self._steps = steps
         self._as_copy = as_copy
@@ -86,10 +95,18 @@ class Store:
         self._has_begun = False  # to write: there are no checksums of the file any more
         with translated(self.path):
             self._connection = self._open()
+            if key is not None:
+                try:
+                    enlarge_cache(self._connection)
+                except sqlite3.Error:
+                    self._connection.close()
+                    raise
 
     def _open(self) -> sqlite3.Connection:
         steps = self._steps
         if self.mode == "write":
+            if not self.path.exists():  # SQLite would make it for everybody to read
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             connection = self._connect("rwc")
             try:
                 version = migrations.check_version(connection, where=str(self.path), steps=steps)
@@ -107,7 +124,7 @@ class Store:
                 if version == 0 or self._unchecked:
                     migrations.migrate(connection, where=str(self.path), steps=steps)
                 else:
-                    bringing_up.bring_up(connection, self.path, steps=steps)
+                    bringing_up.bring_up(connection, self.path, steps=steps, key=self.key)
             except BaseException:
                 connection.close()
                 raise
@@ -143,7 +160,7 @@ class Store:
         size_bytes = self._immutable_state[1]
         if size_bytes > _MOST_COPIED_BYTES:
             raise _not_copied(self.path, version, f"it is too large to be converted each time ({size_bytes:,} bytes)")
-        copy = self._set_up(sqlite3.connect("", isolation_level=None, check_same_thread=False))
+        copy = self._set_up(self._private_copy())
         try:
             copy.execute(f"PRAGMA cache_size = -{_COPY_IN_MEMORY_KIB}")
             connection.backup(copy)
@@ -172,10 +189,11 @@ class Store:
 
     def _connect(self, mode: str, *, immutable: bool = False) -> sqlite3.Connection:
         uri = f"file:{quote(os.fsencode(self.path))}?mode={mode}" + ("&immutable=1" if immutable else "")
-        connection = sqlite3.connect(
-            uri, uri=True, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
-        )
-        return self._set_up(connection)
+        return self._set_up(connect(uri, key=self.key, uri=True, timeout=_BUSY_TIMEOUT_S))
+
+    def _private_copy(self) -> sqlite3.Connection:
+        """An empty database that nobody else sees; of an encrypted one it never lies in a file."""
+        return connect("" if self.key is None else ":memory:", key=self.key)
 
     def _set_up(self, connection: sqlite3.Connection) -> sqlite3.Connection:
         # Paths need not be valid UTF-8; they are stored as the bytes they are.
@@ -293,7 +311,7 @@ class Store:
         because that check counts as writing; "" for a whole one, and for one that is too large to be copied."""
         if self.path.stat().st_size > _MOST_COPIED_BYTES:
             return ""
-        with contextlib.closing(sqlite3.connect("", isolation_level=None)) as copy:
+        with contextlib.closing(self._private_copy()) as copy:
             try:
                 self._connection.backup(copy)
             except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
@@ -354,6 +372,15 @@ def _decode(raw: bytes) -> str:
 def _roll_back(connection: sqlite3.Connection) -> None:
     if connection.in_transaction:
         connection.execute("ROLLBACK")
+
+
+def refuse_locked(folder: Path) -> None:
+    """Raises LibraryLocked for an encrypted library, which is opened with its key or not at all."""
+    if is_encrypted(folder):
+        raise needs_opener(read_record(folder), where=str(folder))
+    first = next((folder / "segments").glob("*.hnsw"), None)
+    if first is not None and is_unit_file(first):
+        raise key_is_gone(folder)
 
 
 def refuse_emptied(folder: Path) -> None:

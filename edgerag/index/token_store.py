@@ -23,6 +23,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeVar
 
+from edgerag.encryption.database import connect
+from edgerag.encryption.keys import LibraryKey
 from edgerag.types import ChunkTokens
 
 T = TypeVar("T")
@@ -73,10 +75,12 @@ def text_hash(text: str) -> bytes:
 class TokenStore:
     """One file, for any thread and any number of processes. Makes nothing before something is kept."""
 
-    def __init__(self, folder: Path, *, most_bytes: int = MOST_BYTES) -> None:
-        """``most_bytes`` 0 keeps nothing on the disk; what lies there can still be dropped."""
+    def __init__(self, folder: Path, *, most_bytes: int = MOST_BYTES, key: LibraryKey | None = None) -> None:
+        """``most_bytes`` 0 keeps nothing on the disk; what lies there can still be dropped. ``key``: of an encrypted
+        library."""
         self._file = folder / FILE_NAME
         self._most_bytes = most_bytes
+        self._key = key
         self._lock = threading.RLock()
         self._db: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
@@ -205,7 +209,7 @@ class TokenStore:
                 return None
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(self._file, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-        db = sqlite3.connect(self._file, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+        db = connect(self._file, key=self._key, timeout=_BUSY_TIMEOUT_S)
         try:
             db.execute("PRAGMA secure_delete = ON")
             db.execute("PRAGMA temp_store = MEMORY")

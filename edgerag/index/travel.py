@@ -8,39 +8,42 @@ library by one rename. Whatever stops either, nothing half-made is ever seen, an
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
-import shutil
 import sqlite3
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable
 from io import BufferedReader
 from pathlib import Path
 
+from edgerag.encryption.database import connect
+from edgerag.encryption.key_record import FILE_NAME as KEY_NAME
+from edgerag.encryption.keys import LibraryKey
 from edgerag.errors import REPAIR_LIBRARY, LibraryDamaged, LibraryError, LibraryMissing, LibraryVersionUnknown
 from edgerag.index import at_rest, catalogue, chunks, documents, migrations
 from edgerag.index.identity import identity_in
 from edgerag.index.package import Manifest, Progress, described, read_manifest, read_parts, write_package
+from edgerag.index.scratch import scratch_folder
 from edgerag.index.segments import FOLDER_NAME as SEGMENTS
 from edgerag.index.segments import SegmentGone
 from edgerag.index.store import DATABASE_NAME, Store, is_refused_write, translated
 from edgerag.machine.disk import put_in_place, sync_folder
+from edgerag.private_database import make_private_folders, private_opener
 
 _ARRIVING = ".arriving-"  # beside the libraries
-_LOCK = ".lock"
 
 
-def leave(folder: Path, target: Path, *, name: str, progress: Progress) -> Manifest:
+def leave(folder: Path, target: Path, *, name: str, progress: Progress, key: LibraryKey | None = None) -> Manifest:
     """Writes the library in ``folder`` to the new file ``target``; it is there when it is whole, and not before.
+    With its ``key`` an encrypted library stays encrypted, under the same key.
 
-    Raises LibraryMissing, LibraryDamaged, LibraryVersionUnknown, StorageFull, LibraryError where the file is there.
+    Raises LibraryLocked, LibraryMissing, LibraryDamaged, LibraryVersionUnknown, StorageFull, LibraryError where the
+    file is there.
     """
     if target.exists():
         raise LibraryError(f"{target} is there already.", remedy="Name another file, or delete this one.")
-    with translated(target), _scratch(target.parent, f".{target.name}-") as scratch:
+    with translated(target), scratch_folder(target.parent, f".{target.name}-") as scratch:
         with contextlib.ExitStack() as stack:
-            manifest, streams = _taken(folder, scratch, name, stack)
-            with (scratch / "package").open("xb") as sink:
+            manifest, streams = _taken(folder, scratch, name, key, stack)
+            with open(scratch / "package", "xb", opener=private_opener) as sink:
                 write_package(sink, manifest, streams, progress=progress)
         if target.exists():  # made by somebody else meanwhile
             raise LibraryError(f"{target} is there already.", remedy="Name another file, or delete this one.")
@@ -49,16 +52,16 @@ def leave(folder: Path, target: Path, *, name: str, progress: Progress) -> Manif
 
 
 def _taken(
-    folder: Path, scratch: Path, name: str, stack: contextlib.ExitStack
+    folder: Path, scratch: Path, name: str, key: LibraryKey | None, stack: contextlib.ExitStack
 ) -> tuple[Manifest, dict[str, BufferedReader]]:
     """One state of the library: its manifest, and its files, open."""
     while True:
         with contextlib.ExitStack() as held:
             try:
-                taken = _taken_once(folder, scratch, name, held)
+                taken = _taken_once(folder, scratch, name, key, held)
             except SegmentGone as error:
                 # Merged away after this view of the catalogue began? Then a new view no longer lists it.
-                if error.path.name in _listed(folder):
+                if error.path.name in _listed(folder, key):
                     raise LibraryDamaged(f"{error.path} is missing.", remedy=REPAIR_LIBRARY) from error
             else:
                 stack.enter_context(held.pop_all())
@@ -66,10 +69,10 @@ def _taken(
 
 
 def _taken_once(
-    folder: Path, scratch: Path, name: str, held: contextlib.ExitStack
+    folder: Path, scratch: Path, name: str, key: LibraryKey | None, held: contextlib.ExitStack
 ) -> tuple[Manifest, dict[str, BufferedReader]]:
     streams: dict[str, BufferedReader] = {}
-    store = Store(folder, mode="read", as_copy=True)
+    store = Store(folder, mode="read", as_copy=True, key=key)
     try:
         with store.reading() as db:
             for entry in catalogue.segments(db):
@@ -87,19 +90,21 @@ def _taken_once(
             counts = (len(documents.all_ids(db)), chunks.chunk_count(db))
             copy = scratch / DATABASE_NAME
             copy.unlink(missing_ok=True)
-            _copy_database(db, copy)
+            _copy_database(db, copy, key)
     finally:
         store.close()
     with translated(copy):
         at_rest.write_sums(scratch, copy)
     for file in (DATABASE_NAME, at_rest.NAME):
         streams[file] = held.enter_context((scratch / file).open("rb"))
+    if key is not None:
+        streams[KEY_NAME] = held.enter_context((folder / KEY_NAME).open("rb"))
     parts = tuple(described(part, stream) for part, stream in streams.items())
     return Manifest(name, embedder, len(migrations.STEPS), *counts, parts), streams
 
 
-def _listed(folder: Path) -> set[str]:
-    store = Store(folder, mode="read", as_copy=True)
+def _listed(folder: Path, key: LibraryKey | None) -> set[str]:
+    store = Store(folder, mode="read", as_copy=True, key=key)
     try:
         with store.reading() as db:
             return {entry.file for entry in catalogue.segments(db)}
@@ -107,10 +112,11 @@ def _listed(folder: Path) -> set[str]:
         store.close()
 
 
-def _copy_database(db: sqlite3.Connection, target: Path) -> None:
+def _copy_database(db: sqlite3.Connection, target: Path, key: LibraryKey | None) -> None:
     """As of the transaction that is open; without what was deleted, and needing no journal to be read. Raises
     StorageFull for what cannot be written to ``target``; sqlite3.Error, where ``db`` cannot be read."""
-    copy = sqlite3.connect(target, isolation_level=None)
+    os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    copy = connect(target, key=key)
     try:
         try:
             db.backup(copy)
@@ -136,10 +142,17 @@ def manifest_of(source: Path) -> Manifest:
         return read_manifest(stream, str(source))
 
 
-def arrive(source: Path, folder: Path, *, progress: Progress) -> Manifest:
+def arrive(
+    source: Path,
+    folder: Path,
+    *,
+    progress: Progress,
+    unlock: Callable[[Path], LibraryKey | None] = lambda _: None,
+) -> Manifest:
     """Makes the library in the new ``folder`` out of the file ``source``, and shows it when every byte was checked.
+    ``unlock`` gives the key of an encrypted one, of which it is told the folder that holds its ``library.key``.
 
-    Raises LibraryDamaged, LibraryVersionUnknown, StorageFull, LibraryError where the folder is there.
+    Raises LibraryLocked, LibraryDamaged, LibraryVersionUnknown, StorageFull, LibraryError where the folder is there.
     """
     if folder.exists():
         raise _is_there(folder)
@@ -152,13 +165,13 @@ def arrive(source: Path, folder: Path, *, progress: Progress) -> Manifest:
                 remedy="Import it with the newer edgerag that it was made with.",
             )
         with translated(folder):
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            with _scratch(folder.parent, _ARRIVING) as hidden:
+            make_private_folders(folder.parent)
+            with scratch_folder(folder.parent, _ARRIVING) as hidden:
                 made = hidden / "library"
                 made.mkdir(mode=0o700)
                 (made / SEGMENTS).mkdir(mode=0o700)
                 read_parts(stream, manifest, str(source), made, progress=progress)
-                _check_opens(made, manifest, source)
+                _check_opens(made, manifest, source, unlock(made))
                 sync_folder(made / SEGMENTS)
                 sync_folder(made)
                 if folder.exists():
@@ -168,9 +181,9 @@ def arrive(source: Path, folder: Path, *, progress: Progress) -> Manifest:
     return manifest
 
 
-def _check_opens(made: Path, manifest: Manifest, source: Path) -> None:
+def _check_opens(made: Path, manifest: Manifest, source: Path, key: LibraryKey | None) -> None:
     """What the manifest says of it is so."""
-    store = Store(made, mode="read", as_copy=True)
+    store = Store(made, mode="read", as_copy=True, key=key)
     try:
         with store.reading() as db:
             embedder = identity_in(db, where=str(source))
@@ -186,33 +199,3 @@ def _check_opens(made: Path, manifest: Manifest, source: Path) -> None:
 
 def _is_there(folder: Path) -> LibraryError:
     return LibraryError(f"There is something at {folder} already.", remedy="Give another name: --name NAME.")
-
-
-@contextlib.contextmanager
-def _scratch(parent: Path, prefix: str) -> Iterator[Path]:
-    """A private folder in ``parent`` that goes again; those that killed processes left go now."""
-    for left in parent.glob(f"{prefix}*"):
-        _remove_if_left(left)
-    scratch = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
-    descriptor = os.open(scratch / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield scratch
-    finally:
-        os.close(descriptor)
-        shutil.rmtree(scratch, ignore_errors=True)  # what cannot be deleted now goes with the next one
-
-
-def _remove_if_left(folder: Path) -> None:
-    """Its lock is held as long as somebody is at work in it."""
-    try:
-        descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return  # being made just now, or not ours
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(folder, ignore_errors=True)
-    except BlockingIOError:
-        return
-    finally:
-        os.close(descriptor)

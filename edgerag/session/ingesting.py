@@ -178,6 +178,7 @@ class Ingesting(Wiring):
                 identity=self.embedder_identity(),
                 seal_settings=self._seal_settings(),
                 kv_sink=self._keep_states_true,
+                key=self._own_key(),
             ) as library,
             self._bulk_embedder(library.give_way) as embedder,
         ):

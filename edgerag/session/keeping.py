@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from edgerag.encryption.key_record import is_encrypted
 from edgerag.locations import is_there, safe_library_name
 from edgerag.session.wiring import Wiring, never
 from edgerag.supplier import Supplier
@@ -87,6 +89,14 @@ class Keeping(Wiring):
         with self._browsing.use() as library:
             return library.verify()
 
+    def is_encrypted(self, name: str) -> bool:
+        """Whether the library called ``name`` is encrypted; asks nobody. Raises UsageError for what is no name."""
+        return is_encrypted(self.locations.library_folder(name))
+
+    def unlock_called(self, name: str) -> None:
+        """Asks for the key of the library called ``name``, where it has one. Raises LibraryLocked, UsageError."""
+        self._keys.of(self.locations.library_folder(name), name=name)
+
     def export_library(self, name: str, target: Path, *, progress: Callable[[int, int], None]) -> Manifest:
         """Writes the library called ``name``, as of now, to one new file. Raises LibraryError, StorageFull."""
         from edgerag.index.travel import leave
@@ -94,7 +104,13 @@ class Keeping(Wiring):
         folder = self.locations.library_folder(name)
         if not is_there(folder):
             raise self._missing(name)
-        return leave(folder, target, name=folder.name, progress=progress)
+        return leave(folder, target, name=folder.name, progress=progress, key=self._keys.of(folder, name=name))
+
+    def is_encrypted_package(self, source: Path) -> bool:
+        """Whether importing that file asks for a key. Raises LibraryError, StorageFull."""
+        from edgerag.index.travel import manifest_of
+
+        return manifest_of(source).is_encrypted
 
     def import_library(self, source: Path, name: str, *, progress: Callable[[int, int], None]) -> tuple[str, Manifest]:
         """Makes a new library of such a file, called ``name``, or as it was called; the name that it has now.
@@ -104,7 +120,8 @@ class Keeping(Wiring):
         from edgerag.index.travel import arrive, manifest_of
 
         name = name or safe_library_name(manifest_of(source).library)
-        return name, arrive(source, self.locations.library_folder(name), progress=progress)
+        folder = self.locations.library_folder(name)
+        return name, arrive(source, folder, progress=progress, unlock=partial(self._keys.of, name=name))
 
     def repair_library(self) -> tuple[DatabaseRepair, list[SegmentRescue]]:
         """Mends what can be of the library. Raises LibraryError where too little of it can be read, StorageFull."""
@@ -113,7 +130,7 @@ class Keeping(Wiring):
         if not is_there(self._library_folder):
             raise self._missing(self.settings.library.name)
         self._browsing.close()
-        database = repair_database(self._library_folder)
+        database = repair_database(self._library_folder, key=self._own_key())
         with self._open_writer() as library:
             rescued = library.rescue()
             library.seal()

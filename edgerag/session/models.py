@@ -7,7 +7,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from edgerag.errors import EdgeragError
 from edgerag.session.browsing import Browsing
+from edgerag.session.encrypting import Encrypting
 from edgerag.session.wiring import never
 from edgerag.types import (
     CancelCheck,
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from edgerag.engine.tuning.record import Measurement, Tuning
 
 
-class Models(Browsing):
+class Models(Browsing, Encrypting):
     """What looks after models."""
 
     def verify_models(self, names: Sequence[str] = ()) -> list[Finding]:
@@ -89,8 +91,19 @@ class Models(Browsing):
             doctor.offline_finding(),
             doctor.index_finding(),
             doctor.budget_finding(self.settings.memory, self._residency().budget_bytes, self._residency().limitation),
-            *doctor.library_findings(self.library_status, self._check_embedder_of_library),
+            *self._library_findings(),
         ]
+
+    def _library_findings(self) -> list[Finding]:
+        from edgerag import doctor
+
+        try:
+            locked = self.locked_library()
+        except EdgeragError as error:  # its key file is damaged
+            return [Finding("library", "error", error.message, error.remedy)]
+        if locked is not None:
+            return [doctor.locked_finding(locked)]
+        return doctor.library_findings(self.library_status, self._check_embedder_of_library)
 
     def suggestions(self) -> tuple[Suggestion, ...]:
         """Rows of the tuning guide that fit this machine and these settings."""

@@ -57,6 +57,7 @@ class Session(Asking, Ingesting, Keeping, Models, Picturing):
             embedder=None if self._own_models else self._embedder,
             generator=None if self._own_models else self._generator,
             reranker=None if self._own_models else self._reranker,
+            ask_passphrase=self._ask_passphrase,
         )
 
     @contextmanager

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, cast
 
 from edgerag.config import LibrarySettings, Settings
+from edgerag.encryption.key_record import is_encrypted
 from edgerag.errors import (
     EmbedderMismatch,
+    LibraryError,
     LibraryMissing,
     LibraryOutdated,
     ModelError,
@@ -22,6 +24,7 @@ from edgerag.errors import (
 from edgerag.locations import Locations, is_there
 from edgerag.machine.mounts import journal_for
 from edgerag.session.readers import Reader
+from edgerag.session.unlocking import AskPassphrase, Keys
 from edgerag.supplier import Supplier
 from edgerag.telemetry.recorder import Recorder
 from edgerag.types import (
@@ -37,6 +40,7 @@ from edgerag.types import (
 
 if TYPE_CHECKING:
     from edgerag.changeover import Changeover
+    from edgerag.encryption.keys import LibraryKey
     from edgerag.engine.catalog import Catalog, CatalogEntry
     from edgerag.engine.states.store import StateStore
     from edgerag.engine.tuning.background import BackgroundTuning
@@ -47,8 +51,10 @@ if TYPE_CHECKING:
     from edgerag.index.segments import SealSettings
     from edgerag.index.shelf import Shelf
     from edgerag.index.token_store import TokenStore
+    from edgerag.telemetry.ring import TraceRing
     from edgerag.threads.store import ThreadStore
 
+PRIVATE_FOLDER = "private"  # in the folder of an encrypted library: its conversations and traces
 _STATES_FOLDER = "kv"  # in the folder of the library
 
 
@@ -63,10 +69,13 @@ class Wiring:
         embedder: Callable[[], Embedder] | None = None,
         generator: Callable[[], Generator] | None = None,
         reranker: Callable[[], Reranker] | None = None,
+        ask_passphrase: AskPassphrase | None = None,
     ) -> None:
         self.settings = settings
         self.locations = locations
         self._library_folder = locations.library_folder(settings.library.name)
+        self._ask_passphrase = ask_passphrase
+        self._keys = Keys(lambda: self.settings.library.key_file, ask_passphrase)
         self._own_models = embedder is None
         self._embedder: Supplier[Embedder] = Supplier(embedder or self._open_embedder)
         self._make_generator = generator or self._open_generator
@@ -77,11 +86,11 @@ class Wiring:
         self._tokens: Supplier[TokenStore] = Supplier(self._make_tokens)
         self._threads: Supplier[ThreadStore] = Supplier(self._open_threads)
         self._recorder = Recorder(
-            locations.traces_file,
+            self._open_traces,
             lambda: self.settings,
+            set_aside=self._set_traces_aside,
             facts=self._facts_now,
             gauges=self._gauges_now,
-            journal=journal_for,
         )
         self._tunes = False
         self._forecasts: Forecasts | None = None
@@ -94,7 +103,58 @@ class Wiring:
     def _open_threads(self) -> ThreadStore:
         from edgerag.threads.store import ThreadStore
 
-        return ThreadStore(self.locations.threads_file)
+        place = self._private_place()
+        if place is None:
+            return ThreadStore(self.locations.threads_file)
+        return ThreadStore(_made(place) / self.locations.threads_file.name, key=self._keys.of(place))
+
+    def traces(self) -> TraceRing:
+        """The traces that are kept, for reading. Raises TracesError, LibraryLocked, StorageFull."""
+        from edgerag.telemetry.ring import TraceRing
+
+        place = self._private_place()
+        return TraceRing(self._traces_file(place), key=None if place is None else self._keys.of(place))
+
+    def _open_traces(self) -> TraceRing:
+        """For the thread that keeps them, which asks nobody."""
+        from edgerag.telemetry.ring import TraceRing
+
+        place = self._private_place()
+        file = self._traces_file(place)
+        key = None
+        if place is not None:
+            _made(place)
+            key = self._keys.known(place)
+        return TraceRing(file, mode="write", journal=journal_for(file), key=key)
+
+    def _set_traces_aside(self) -> Path:
+        from edgerag.telemetry.ring import set_aside
+
+        return set_aside(self._traces_file(self._private_place()))
+
+    def _traces_file(self, place: Path | None) -> Path:
+        """In the private folder of the library in ``place``, or in the home."""
+        name = self.locations.traces_file.name
+        return self.locations.traces_file if place is None else place / PRIVATE_FOLDER / name
+
+    def _private_place(self) -> Path | None:
+        """The folder of the library that conversations and traces are kept in, under its key: of those that are asked
+        the first that is encrypted, or was. None: they lie in the home."""
+        folders = (self._library_folder, *self._also.values())
+        return next((each for each in folders if is_encrypted(each) or is_there(each / PRIVATE_FOLDER)), None)
+
+    def unlock(self) -> None:
+        """Asks for the key of the library in use before anything is opened, where it has one. Raises LibraryLocked."""
+        self._own_key()
+
+    def unlock_all(self) -> None:
+        """As :meth:`unlock`, and for the keys of the libraries that are asked together with it; one that stays locked
+        is left out of questions. From then on nobody is asked any more: the terminal is about to belong to a screen."""
+        self.unlock()
+        for name, folder in self._also.items():
+            with suppress(LibraryError):  # each question says what is wrong with it
+                self._keys.of(folder, name=name)
+        self._keys.ask_nobody()
 
     def making_hint(self) -> str:
         """How the library in use is made."""
@@ -185,7 +245,11 @@ class Wiring:
     def _library_identity(self) -> EmbedderIdentity | None:
         from edgerag.changeover import library_identity
 
-        return library_identity(self._library_folder)
+        return library_identity(self._library_folder, key=self._own_key())
+
+    def _own_key(self) -> LibraryKey | None:
+        """Of the library in use. Raises LibraryLocked."""
+        return self._keys.of(self._library_folder, name=self.settings.library.name)
 
     def _embedder_model(self) -> ModelFile:
         """The one that the library is searched with; for a library that is not there yet, the wanted one."""
@@ -272,13 +336,15 @@ class Wiring:
         return StateStore(
             self._library_folder / _STATES_FOLDER,
             ram_bytes=self.settings.generation.kv_memory,
-            disk_bytes=self._kv_disk_bytes(),
+            # Names and sizes of such files tell which passages are asked about, even where their bytes are encrypted.
+            disk_bytes=0 if is_encrypted(self._library_folder) else self._kv_disk_bytes(),
         )
 
     def _make_tokens(self) -> TokenStore:
         from edgerag.index.token_store import MOST_BYTES, TokenStore
 
-        return TokenStore(self._library_folder / _STATES_FOLDER, most_bytes=min(MOST_BYTES, self._kv_disk_bytes()))
+        folder, most_bytes = self._library_folder / _STATES_FOLDER, min(MOST_BYTES, self._kv_disk_bytes())
+        return TokenStore(folder, most_bytes=most_bytes, key=self._own_key())
 
     def _kv_disk_bytes(self) -> int:
         """What may lie beside the library: where that is not there, there is no place. What is made of several
@@ -312,7 +378,8 @@ class Wiring:
 
         if not is_there(folder):
             raise self._missing(name)
-        open_it = partial(open_library, folder, residency=self._residency(), kv_sink=kv_sink)
+        key = self._keys.of(folder, name=name)
+        open_it = partial(open_library, folder, residency=self._residency(), kv_sink=kv_sink, key=key)
         try:
             return open_it(mode="read")
         except LibraryOutdated:
@@ -335,6 +402,7 @@ class Wiring:
             residency=self._residency(),
             seal_settings=self._seal_settings(),
             kv_sink=self._keep_states_true,
+            key=self._own_key(),
         )
 
     def _seal_settings(self) -> SealSettings:
@@ -382,6 +450,18 @@ class Wiring:
     def _check_embedder_of_library(self) -> None:
         with self._browsing.use() as library:
             self._check_embedder(library.identity)
+
+
+def _made(library_folder: Path) -> Path:
+    """The folder of conversations and traces in that of a library. Raises StorageFull."""
+    from edgerag.machine.disk import storage_error
+
+    folder = library_folder / PRIVATE_FOLDER
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise storage_error(error, folder) from error
+    return folder
 
 
 def never() -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from edgerag.config import Share, checked_value
 from edgerag.errors import UsageError
 from edgerag.machine.disk import storage_error, sync_folder
+from edgerag.private_database import make_private_folders
 from edgerag.settings.effective import Setting, value_text
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def _read(file: Path) -> TOMLDocument:
 def _replace(file: Path, text: str) -> None:
     target = file.resolve()  # a link stays one
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folders(target.parent)
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:

@@ -12,6 +12,9 @@ from collections.abc import Mapping
 MEANINGS: Mapping[str, str] = {
     "library.name": "library in use",
     "library.also": "libraries that are asked together with it; in an environment variable they stand between commas",
+    "library.key_file": (
+        "the key file of an encrypted library that has one; a passphrase is asked for in the terminal"
+    ),
     "library.vectors": (
         'how vectors are stored in the index from now on: `"f16"`, or `"f32"`, which takes twice the room and keeps '
         "every digit; older ones change when `library compact` rewrites them, and digits that are gone stay gone"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from edgerag.config import Settings
 from edgerag.errors import EdgeragError
@@ -47,17 +47,18 @@ class Recorder:
 
     def __init__(
         self,
-        file: Path,
+        open_ring: Callable[[], TraceRing],
         settings: Callable[[], Settings],
         *,
+        set_aside: Callable[[], Path],
         facts: Callable[[], Mapping[str, Value]] = dict,
         gauges: Callable[[], Mapping[str, float]] = dict,
-        journal: Callable[[Path], Literal["WAL", "TRUNCATE"]] = lambda _: "WAL",
     ) -> None:
-        """``settings`` are asked for each trace; ``facts`` go into its root, ``gauges`` are figures of now; ``journal``
-        says how SQLite keeps transactions of a file."""
-        self._file = file
-        self._journal = journal
+        """``open_ring`` is called in a thread of its own, and asks nobody; ``set_aside`` moves away a damaged file,
+        and says where it is. ``settings`` are asked for each trace; ``facts`` go into its root, ``gauges`` are figures
+        of now."""
+        self._open_ring = open_ring
+        self._set_aside = set_aside
         self._settings = settings
         self._facts = facts
         self._gauges = gauges
@@ -233,20 +234,20 @@ class Recorder:
 
     def _put_in_ring(self, work: _Work, root: Span, trace_id: str, otlp: str, keep: int) -> None:
         from edgerag.errors import TracesDamaged
-        from edgerag.telemetry.ring import TraceHead, TraceRing, set_aside
+        from edgerag.telemetry.ring import TraceHead
 
         kind: TraceKind = "ask" if isinstance(work, MeasuredAnswer) else "ingest"
         head = TraceHead(trace_id, kind, root.start_ns, root.ns, outcome_of(work))
         for is_second in (False, True):
             try:
-                self._ring = self._ring or TraceRing(self._file, mode="write", journal=self._journal(self._file))
+                self._ring = self._ring or self._open_ring()
                 self._ring.put(head, otlp, keep=keep)
                 return
             except TracesDamaged as error:
                 if is_second:
                     raise
                 self._close_ring()
-                aside = set_aside(self._file)
+                aside = self._set_aside()
                 self._trouble(f"{error.message} They are set aside in {aside}, and new ones begun.")
 
     def _close_ring(self) -> None:

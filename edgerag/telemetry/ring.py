@@ -18,6 +18,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from edgerag.encryption.database import connect
+from edgerag.encryption.keys import LibraryKey
 from edgerag.errors import StorageFull, TracesDamaged, TracesError
 from edgerag.private_database import make_private, reading_uri, writing_uri
 from edgerag.telemetry.otlp import from_otlp
@@ -67,12 +69,18 @@ class TraceRing:
     """One connection; one thread at a time."""
 
     def __init__(
-        self, path: Path, *, mode: Literal["read", "write"] = "read", journal: Literal["WAL", "TRUNCATE"] = "WAL"
+        self,
+        path: Path,
+        *,
+        mode: Literal["read", "write"] = "read",
+        journal: Literal["WAL", "TRUNCATE"] = "WAL",
+        key: LibraryKey | None = None,
     ) -> None:
-        """``journal``: how SQLite keeps transactions there (machine/mounts.py tells). Raises TracesError, StorageFull;
-        to read, TracesError where there is no file."""
+        """``journal``: how SQLite keeps transactions there (machine/mounts.py tells). ``key``: of an encrypted one.
+        Raises TracesError, StorageFull; to read, TracesError where there is no file."""
         self._path = path
         self._journal = journal
+        self._key = key
         with self._translated():
             if mode == "write":
                 make_private(path)
@@ -88,13 +96,7 @@ class TraceRing:
                 raise
 
     def _connect(self, uri: str) -> sqlite3.Connection:
-        return sqlite3.connect(
-            uri,
-            uri=True,
-            timeout=_BUSY_TIMEOUT_S,
-            isolation_level=None,
-            check_same_thread=False,
-        )
+        return connect(uri, key=self._key, uri=True, timeout=_BUSY_TIMEOUT_S)
 
     def _prepare(self, mode: str) -> None:
         db = self._db
@@ -243,10 +245,19 @@ class TraceRing:
                 ) from error
             if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise TracesError(f"{what} used: another program holds them.", remedy="Try again.") from error
-            raise TracesDamaged(f"{what} read: {error}.", remedy=_SET_ASIDE) from error
+            if _is_damage(error, primary):
+                raise TracesDamaged(f"{what} read: {error}.", remedy=_SET_ASIDE) from error
+            raise TracesError(f"{what} used: {error}.", remedy=_SET_ASIDE) from error
         except OSError as error:
             what = f"The traces in {self._path} cannot be written: {error.strerror or error}."
             raise StorageFull(what, remedy="Make the folder writable, or set trace.keep to 0.") from error
+
+
+def _is_damage(error: sqlite3.Error | UnicodeDecodeError, primary: int) -> bool:
+    """Whether it says that the file is not what it was: broken, none of SQLite's, text that is none, a table gone."""
+    if isinstance(error, UnicodeDecodeError) or primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return True
+    return primary == sqlite3.SQLITE_ERROR and str(error).startswith(("no such table", "no such column", "malformed"))
 
 
 def _is_head(row: tuple[Any, ...]) -> bool:

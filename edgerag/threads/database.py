@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from edgerag.encryption.database import connect
+from edgerag.encryption.keys import LibraryKey
 from edgerag.errors import StorageFull, ThreadsError
 from edgerag.machine.disk import storage_error
 from edgerag.machine.mounts import journal_for
@@ -71,23 +74,17 @@ STEPS = (_STEP_1,)
 class Database:
     """One connection, for any thread; one at a time."""
 
-    def __init__(self, path: Path | None) -> None:
-        """``None`` keeps everything in memory. Raises ThreadsError, StorageFull."""
+    def __init__(self, path: Path | None, *, key: LibraryKey | None = None) -> None:
+        """``None`` keeps everything in memory. ``key``: of an encrypted one. Raises ThreadsError, StorageFull."""
         self.path = path
         self._lock = threading.RLock()
         with self._translated():
             place, is_writable = ":memory:", True
             if path is not None:
-                _make(path)
+                _make(path, key)
                 is_writable = make_private(path)
                 place = writing_uri(path) if is_writable else reading_uri(path, can_make_files=False)
-            self._connection = sqlite3.connect(
-                place,
-                uri=path is not None,
-                timeout=_BUSY_TIMEOUT_S,
-                isolation_level=None,
-                check_same_thread=False,
-            )
+            self._connection = connect(place, key=key, uri=path is not None, timeout=_BUSY_TIMEOUT_S)
             # One damaged byte must not hide a whole conversation.
             self._connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
             try:
@@ -183,21 +180,34 @@ class Database:
             raise storage_error(error, self.path or Path()) from error
 
 
-def _make(path: Path) -> None:
+def _make(path: Path, key: LibraryKey | None) -> None:
     """The file where there is none, whole when it can be seen: so one that is empty is one that was cut off.
 
     Raises ThreadsError for that, OSError.
     """
     if not path.exists():
-        with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as new:
-            _run_steps(new, 0)
-            content = new.serialize()
         path.parent.mkdir(parents=True, exist_ok=True)
+        content = _new_database() if key is None else _new_encrypted_database(path.parent, key)
         with contextlib.suppress(FileExistsError):  # another window was faster
             put_new(path, content)
     log = path.with_name(f"{path.name}-wal")
     if path.is_file() and not path.stat().st_size and not (log.exists() and log.stat().st_size):
         raise ThreadsError(f"The conversations in {path} are gone: the file is empty.", remedy=_RESTORE)
+
+
+def _new_database() -> bytes:
+    with contextlib.closing(connect(":memory:")) as new:
+        _run_steps(new, 0)
+        return new.serialize()
+
+
+def _new_encrypted_database(folder: Path, key: LibraryKey) -> bytes:
+    """SQLCipher encrypts what it writes into a file, and gives no other form of it."""
+    with tempfile.TemporaryDirectory(prefix=".new-", dir=folder) as scratch:
+        file = Path(scratch) / "new.sqlite"
+        with contextlib.closing(connect(file, key=key)) as new:
+            _run_steps(new, 0)
+        return file.read_bytes()
 
 
 def _run_steps(db: sqlite3.Connection, version: int) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from edgerag.encryption.keys import LibraryKey
 from edgerag.errors import UsageError
 from edgerag.index.analyze import fold, index_text, query_terms
 from edgerag.threads import records, rows
@@ -27,8 +28,11 @@ _MOST_MATCHES = 200
 class ThreadStore:
     """The file of the conversations. ``path`` None keeps them in memory, for as long as the program runs."""
 
-    def __init__(self, path: Path | None, *, clock_ns: Callable[[], int] = time.time_ns) -> None:
-        self._database = Database(path)
+    def __init__(
+        self, path: Path | None, *, clock_ns: Callable[[], int] = time.time_ns, key: LibraryKey | None = None
+    ) -> None:
+        """``key``: of the encrypted library that they belong to."""
+        self._database = Database(path, key=key)
         self._clock_ns = clock_ns
 
     def close(self) -> None:

@@ -146,6 +146,17 @@ class LibraryStatus:
     segments: tuple[SegmentStatus, ...]
     unsealed_count: int = 0  # vectors in the database, not yet in a segment
     limitation: str = ""  # why the budget cannot be enforced here; empty where it is
+    is_encrypted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LockedLibrary:
+    """What is known of an encrypted library without its key."""
+
+    name: str
+    folder: str
+    opened_by: str  # "passphrase" or "key file"
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)

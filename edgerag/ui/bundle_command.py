@@ -114,13 +114,18 @@ def _models(session: Session, names: list[str]) -> list[CarriedModel]:
 
 
 def _libraries(session: Session, names: list[str], folder: Path, models: list[CarriedModel]) -> list[CarriedLibrary]:
-    """Exported into ``folder``. Raises LibraryError."""
+    """Exported into ``folder``. Raises LibraryError, and UsageError for one that is encrypted."""
     from edgerag.bundle.create import CarriedLibrary
     from edgerag.locations import safe_library_name
 
     carried = []
     for name in dict.fromkeys(name for each in names for name in _names(each)):
         path = folder / f"{safe_library_name(name)}.edgerag"
+        if session.is_encrypted(name):  # the installer has nobody to ask for its key
+            raise UsageError(
+                f"The library {name} is encrypted: a bundle cannot install it.",
+                remedy=f"Carry it beside the bundle: edgerag library export {name} FILE, and import it there.",
+            )
         embedder = session.export_library(name, path, progress=lambda _done, _whole: None).embedder.name
         if all(model.name != embedder for model in models):
             report.say(

@@ -131,6 +131,18 @@ def build_parser() -> argparse.ArgumentParser:
     for journey in (leaving, arriving, kept):
         journey.add_argument("--json", action="store_true", help="print what is in it as one JSON document")
         journey.add_argument("--quiet", action="store_true", help="no progress bar")
+    hidden = _command(tasks, "encrypt", "encrypt a library by a passphrase or a key file; a new one from the start")
+    shown = _command(tasks, "decrypt", "write an encrypted library in plain again")
+    rekey = _command(tasks, "rekey", "open an encrypted library by another passphrase or key file from now on")
+    rekey.add_argument("--anew", action="store_true", help="encrypt everything in it again, under a new key")
+    for each in (hidden, shown, rekey):
+        each.add_argument("name", metavar="NAME", help="the library")
+        each.add_argument("--json", action="store_true", help="print what was done as one JSON document")
+        each.add_argument("--quiet", action="store_true", help="no progress bar")
+    for each in (hidden, rekey):
+        each.add_argument(
+            "--new-key-file", default="", metavar="FILE", help="open it by this file, made if it is not there"
+        )
     compact = _command(tasks, "compact", "make few segments of many, without removed passages")
     compact.add_argument("--json", action="store_true", help="print what was done as one JSON document")
     compact.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -397,6 +409,12 @@ def _add_common(parser: argparse.ArgumentParser, *, at_top: bool) -> None:
         metavar="NAME",
         default=[] if at_top else argparse.SUPPRESS,
         help="the library to use (default: 'default'); may be repeated to ask several together",
+    )
+    parser.add_argument(
+        "--key-file",
+        metavar="FILE",
+        default="" if at_top else argparse.SUPPRESS,
+        help="opens an encrypted library that has a key file (library.key_file)",
     )
 
 

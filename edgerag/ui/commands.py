@@ -17,15 +17,18 @@ from edgerag.errors import ModelError, UsageError
 from edgerag.locations import locate, user_path
 from edgerag.session import Session
 from edgerag.settings.effective import SettingsSources
-from edgerag.types import AnswerDone, Filter
+from edgerag.types import AnswerDone, Filter, LockedLibrary
 from edgerag.ui import output, report
 from edgerag.ui.asking import AnswerPrinter
 from edgerag.ui.filtering import make_filter
+from edgerag.ui.passphrase import asking_passphrase
 
 # A question longer than this is a mistake (a file piped by accident), and would only be cut.
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LONGEST_INPUT = 1_000_000
 _ASK_SEVERAL = (None, "ask", "search")  # commands that take several libraries
+# Commands, and actions of `library`, that need the key of the library in use.
+_READ_THE_LIBRARY = frozenset({"ingest", "ask", "search", "remove", "tag", "backup", "repair", "compact", "reembed"})
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -44,12 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
         from edgerag.ui.offline_command import run_proof
 
         return run_proof(settings_sources(arguments), arguments)
-    if arguments.command == "trace":
-        from edgerag.ui.trace_command import run_trace
-
-        settings_sources(arguments).load()  # what is wrong with the settings is said here, too
-        return run_trace(locate(os.environ), arguments)
     with open_session(arguments) as session:
+        if arguments.command in _READ_THE_LIBRARY or getattr(arguments, "action", "") in _READ_THE_LIBRARY:
+            session.unlock()  # before there is a progress bar, too
         match arguments.command:
             case None:
                 return _open_ui(session, settings_sources(arguments))
@@ -75,6 +75,10 @@ def run(arguments: argparse.Namespace) -> int:
                 return run_bench(session, arguments)
             case "eval":
                 return _eval(session, arguments)
+            case "trace":
+                from edgerag.ui.trace_command import run_trace
+
+                return run_trace(session, arguments)
             case "threads":
                 from edgerag.ui.threads_command import run_threads
 
@@ -91,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def open_session(arguments: argparse.Namespace) -> Session:
     """The session that flags, environment and config.toml describe."""
-    return Session(settings_sources(arguments).load(), locate(os.environ))
+    return Session(settings_sources(arguments).load(), locate(os.environ), ask_passphrase=asking_passphrase())
 
 
 def settings_sources(arguments: argparse.Namespace) -> SettingsSources:
@@ -105,6 +109,8 @@ def settings_sources(arguments: argparse.Namespace) -> SettingsSources:
                 remedy="Name one with --library; `ask`, `search` and the terminal UI take several.",
             )
         flags["library"] = {"name": name, "also": also}
+    if arguments.key_file:
+        flags.setdefault("library", {})["key_file"] = arguments.key_file
     if getattr(arguments, "chat", None):
         flags["models"] = {"chat": arguments.chat}
     if getattr(arguments, "seed", None) is not None:
@@ -127,6 +133,7 @@ def _open_ui(session: Session, sources: SettingsSources) -> int:
         raise UsageError("The terminal UI needs a terminal.", remedy="Name a command: see `edgerag --help`.")
     from edgerag.ui.tui.app import run as run_app
 
+    session.unlock_all()  # passphrases are typed before the screen belongs to the program
     return run_app(session, sources)
 
 
@@ -194,6 +201,10 @@ def _search(session: Session, arguments: argparse.Namespace) -> int:
 
 
 def _status(session: Session, arguments: argparse.Namespace) -> int:
+    if not (arguments.files or arguments.blocks or arguments.verify):
+        locked = session.locked_library()
+        if locked is not None:
+            return _locked_status(locked, json=arguments.json)
     status = session.library_status()
     documents = session.documents() if arguments.files and status else []
     failures = session.failures() if arguments.files and status else []
@@ -219,6 +230,15 @@ def _status(session: Session, arguments: argparse.Namespace) -> int:
         output.write(output.blocks_text(blocks))
         output.write(output.findings_text(findings))
     return _worst(findings)
+
+
+def _locked_status(locked: LockedLibrary, *, json: bool) -> int:
+    """What can be said without the key, which nobody is asked for here."""
+    if json:
+        output.write_json({"library": None, "encrypted": dataclasses.asdict(locked)})
+    else:
+        output.write(output.locked_text(locked))
+    return report.EXIT_OK
 
 
 def _remove(session: Session, arguments: argparse.Namespace) -> int:
@@ -253,6 +273,10 @@ def _library(session: Session, arguments: argparse.Namespace) -> int:
             from edgerag.ui import travel_commands
 
             return travel_commands.COMMANDS[arguments.action](session, arguments)
+        case "encrypt" | "decrypt" | "rekey":
+            from edgerag.ui import encryption_commands
+
+            return encryption_commands.COMMANDS[arguments.action](session, arguments)
     with _interruptible() as stop:
         if arguments.action == "reembed":
             return library_commands.reembed(session, arguments, stop)

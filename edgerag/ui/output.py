@@ -17,6 +17,7 @@ from edgerag.types import (
     Hit,
     LeftOut,
     LibraryStatus,
+    LockedLibrary,
     Plan,
     Prefill,
     SegmentBlocks,
@@ -235,7 +236,7 @@ def status_text(status: LibraryStatus) -> str:
         ("embedder", f"{status.embedder} ({status.dimension} dimensions)"),
         ("documents", f"{status.document_count}"),
         ("chunks", f"{status.chunk_count}" + (f" ({status.pending_count} pending)" if status.pending_count else "")),
-        ("on disk", size(status.size_bytes)),
+        ("on disk", size(status.size_bytes) + (", encrypted" if status.is_encrypted else "")),
         ("in memory", f"{size(status.resident_bytes)} of a budget of {size(status.budget_bytes)}"),
     ]
     if status.limitation:
@@ -251,6 +252,17 @@ def status_text(status: LibraryStatus) -> str:
         for segment in status.segments
     ]
     return table(rows)
+
+
+def locked_text(locked: LockedLibrary) -> str:
+    return table(
+        [
+            ("library", locked.name),
+            ("folder", locked.folder),
+            ("encrypted", f"opened by its {locked.opened_by}; `status --files` asks for it"),
+            ("on disk", size(locked.size_bytes)),
+        ]
+    )
 
 
 def documents_text(documents: Iterable[Document]) -> str:

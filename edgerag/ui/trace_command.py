@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from edgerag.errors import TracesError, UsageError
-from edgerag.locations import Locations, user_path
+from edgerag.locations import user_path
 from edgerag.machine.disk import storage_error
 from edgerag.machine.new_file import put_new
 from edgerag.measure.charts import svg_png
+from edgerag.session import Session
 from edgerag.telemetry.exports.flame_page import flame_page
 from edgerag.telemetry.exports.heat_map import heat_map, heat_map_svg
 from edgerag.telemetry.exports.perfetto import perfetto_text
@@ -32,13 +33,13 @@ _EXPORTS = ("perfetto", "speedscope", "html", "otlp_json")
 _FILES = (*_EXPORTS, "heatmap")
 
 
-def run_trace(locations: Locations, arguments: argparse.Namespace) -> int:
+def run_trace(session: Session, arguments: argparse.Namespace) -> int:
     """Raises EdgeragError."""
     kind: TraceKind = "ingest" if arguments.ingest else "ask"
     if arguments.heatmap and Path(arguments.heatmap).suffix.lower() not in _PICTURES:
         raise UsageError(f"{arguments.heatmap!r} is no picture.", remedy="Name a file that ends with .svg or .png.")
     _refuse_files(arguments)
-    with TraceRing(locations.traces_file) as ring:
+    with session.traces() as ring:
         if arguments.list:
             _list(ring.heads(kind=kind, limit=arguments.limit, slowest=arguments.slowest), arguments)
             if damaged := ring.damaged_count():

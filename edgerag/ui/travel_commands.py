@@ -33,6 +33,7 @@ def _leave(session: Session, arguments: argparse.Namespace, name: str) -> int:
     target = user_path(arguments.file)
     if not target.parent.is_dir():
         raise UsageError(f"There is no folder {target.parent}.", remedy="Make it, or name another file.")
+    session.unlock_called(name)
     with report.progress_bar(quiet=arguments.quiet) as bar:
         manifest = session.export_library(name, target, progress=bar.show_bytes)
     _tell(arguments, manifest.library, manifest, target)
@@ -45,7 +46,8 @@ def import_(session: Session, arguments: argparse.Namespace) -> int:
     source = user_path(arguments.file)
     if not source.is_file():
         raise UsageError(f"There is no file {source}.", remedy="Name a file of `edgerag library export`.")
-    with report.progress_bar(quiet=arguments.quiet) as bar:
+    # A bar would be painted over the question for the passphrase.
+    with report.progress_bar(quiet=arguments.quiet or session.is_encrypted_package(source)) as bar:
         name, manifest = session.import_library(source, arguments.name, progress=bar.show_bytes)
     _tell(arguments, name, manifest, source)
     report.say(f"Library {name} is here: {_contents(manifest)}. Ask it with --library {name}.")

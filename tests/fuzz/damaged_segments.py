@@ -282,7 +282,13 @@ class Narrow(Residency):
 def open_guarded(base: Base, path: Path, residency: Residency, kernel: Kernel | None) -> Segment:
     segment = Segment(path, identity=base.identity, residency=residency, flat_rows=0, kernel=kernel)
     view = SegmentView(
-        path, segment.header, segment.blocks.mapping, segment._descriptor, segment.blocks.hits, segment.blocks.absent
+        path,
+        segment.header,
+        segment.blocks.mapping,
+        segment._source,
+        False,
+        segment.blocks.hits,
+        segment.blocks.absent,
     )
     segment._searcher = GuardedSearcher(view, kernel) if kernel else ReferenceSearcher(view)
     return segment

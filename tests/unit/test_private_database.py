@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import stat
 from pathlib import Path
 
 import pytest
 
-from edgerag.private_database import make_private, reading_uri, writing_uri
+from edgerag.private_database import make_private, make_private_folders, private_opener, reading_uri, writing_uri
 
 
 @pytest.mark.parametrize("was_there", [True, False])
@@ -56,3 +57,19 @@ def test_what_stands_in_the_log_is_read_where_nothing_can_be_written(tmp_path: P
     assert read.execute("SELECT count(*) FROM kept").fetchone() == (0,)
     read.close()
     writer.close()
+
+
+def test_folders_that_are_made_are_the_owners_alone_and_others_stay(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        (tmp_path / "there").mkdir(mode=0o755)
+        make_private_folders(tmp_path / "there" / "a" / "b")
+        make_private_folders(tmp_path / "there" / "a" / "b")
+        with open(tmp_path / "file", "wb", opener=private_opener):
+            pass
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE((tmp_path / each).stat().st_mode) for each in ("there", "there/a", "there/a/b", "file")]
+    assert modes == [0o755, 0o700, 0o700, 0o600]
+    with pytest.raises(FileExistsError):
+        make_private_folders(tmp_path / "file")

@@ -128,6 +128,11 @@ class BlockMap:
         edges[-1] = -(-self.size_bytes // PAGE_BYTES) * PAGE_BYTES
         self.absent[:] = np.diff(edges) - np.diff(pages.bytes_between(stretches, edges))
 
+    def bring(self, number: int, *, eagerly: bool) -> None:
+        """Makes a block ready to be read; ``eagerly``: all of it is to be resident now."""
+        if eagerly:
+            pages.populate(self.address + int(self.starts[number]), int(self.sizes[number]))
+
     def release(self, number: int, *, share: float = 1.0) -> None:
         """Takes a block, or about this share of it in whole windows, out of this process."""
         self.admitted[number] = False

@@ -8,8 +8,10 @@ one thread, with a fixed seed. Nodes that the walk could not reach are linked.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +20,7 @@ import hnswlib
 import numpy as np
 from numpy.typing import NDArray
 
-from edgerag.errors import StorageFull
+from edgerag.errors import LibraryError, StorageFull
 from edgerag.index.hnsw.graph import Graph, reordered
 from edgerag.index.hnsw.repair import link_unreachable
 
@@ -59,12 +61,13 @@ def exercise() -> None:
 def build_graph(
     vectors: Vectors,
     *,
-    scratch: Path,
+    scratch: Path | None,
     settings: GraphSettings,
     progress: Callable[[int, int], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> Graph:
-    """The HNSW graph of ``vectors`` (n, dim), unit rows, n >= 1; ``scratch`` is a file name to use meanwhile.
+    """The HNSW graph of ``vectors`` (n, dim), unit rows, n >= 1; ``scratch`` is a file name to use meanwhile,
+    None where nothing may lie in a file: then it is a file in memory (memfd_create).
 
     ``progress`` is told rows done and rows in all. Raises BuildCancelled, and StorageFull when hnswlib's
     file could not be written whole.
@@ -79,16 +82,38 @@ def build_graph(
         index.add_items(vectors[start:end], np.arange(start, end), num_threads=settings.threads)
         if progress is not None:
             progress(end, count)
-    try:
+    with _scratch_file(scratch) as file:
         try:
-            index.save_index(str(scratch))
+            index.save_index(str(file))
         except RuntimeError as error:
-            raise _unwritten(scratch, str(error)) from error
+            raise _unwritten(file, str(error)) from error
         del index  # the graph twice in memory is enough
-        graph = read_graph(scratch, count=count, dimension=dimension, settings=settings)
-    finally:
-        scratch.unlink(missing_ok=True)
+        graph = read_graph(file, count=count, dimension=dimension, settings=settings)
     return link_unreachable(graph, vectors)
+
+
+@contextlib.contextmanager
+def _scratch_file(scratch: Path | None) -> Iterator[Path]:
+    if scratch is not None:
+        try:
+            os.close(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
+        except OSError as error:
+            raise _unwritten(scratch, error.strerror or str(error)) from error
+        try:
+            yield scratch
+        finally:
+            scratch.unlink(missing_ok=True)
+        return
+    if not hasattr(os, "memfd_create"):
+        raise LibraryError(
+            "This system has no files in memory, without which no index of an encrypted library can be built.",
+            remedy="Build it on Linux; it can be read and asked here.",
+        )
+    descriptor = os.memfd_create("edgerag-graph", os.MFD_CLOEXEC)
+    try:
+        yield Path(f"/proc/self/fd/{descriptor}")
+    finally:
+        os.close(descriptor)
 
 
 def read_graph(file: Path, *, count: int, dimension: int, settings: GraphSettings) -> Graph:

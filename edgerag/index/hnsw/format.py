@@ -12,6 +12,7 @@ without codes, is still read and searched; the next seal rewrites it.
 
 from __future__ import annotations
 
+import contextlib
 import stat
 import struct
 import zlib
@@ -20,9 +21,13 @@ from enum import IntEnum
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from edgerag.encryption.keys import LibraryKey
+from edgerag.encryption.units import UnitDamaged
 from edgerag.errors import REPAIR_LIBRARY, EmbedderMismatch, LibraryDamaged, LibraryVersionUnknown
 from edgerag.index.hnsw import codes
+from edgerag.index.hnsw.source import SegmentSource, open_source
 from edgerag.types import EmbedderIdentity
 
 # Not text, and broken by any transfer that changes line ends or cuts the eighth bit.
@@ -107,6 +112,12 @@ class Section:
     rows_per_group: int
     group_bytes: int
     block_count: int
+
+    def offsets(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where rows begin, in the file."""
+        groups, places = rows // self.rows_per_group, rows % self.rows_per_group
+        offsets: NDArray[np.int64] = self.offset + groups * self.group_bytes + places * self.row_bytes
+        return offsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,33 +254,52 @@ def is_outdated(path: Path) -> bool:
     return fixed.startswith(MAGIC) and OLDEST_VERSION <= int.from_bytes(fixed[len(MAGIC) :], "little") < VERSION
 
 
-def read_header(path: Path, *, identity: EmbedderIdentity) -> Header:
-    """The checked header of a segment file, which must be made with ``identity``.
+def read_header(path: Path, *, identity: EmbedderIdentity, key: LibraryKey | None = None) -> Header:
+    """The checked header of a segment file, which must be made with ``identity``; ``key``: of an encrypted one.
 
-    Raises LibraryDamaged (not a segment, cut short, header damaged or contradicting itself),
+    Raises LibraryDamaged (not a segment, cut short, header damaged or contradicting itself, not of this key),
     LibraryVersionUnknown and EmbedderMismatch (other model, other dimension); OSError passes.
     """
+    with contextlib.closing(opened(path, key)) as source:
+        return header_of(path, source, identity=identity)
+
+
+def opened(path: Path, key: LibraryKey | None) -> SegmentSource:
+    """The file of a segment. Raises LibraryDamaged, OSError."""
     if not stat.S_ISREG(path.stat().st_mode):  # opening a named pipe would wait for its writer
         raise damaged(path, "is not a segment file")
-    with path.open("rb") as file:
-        actual_bytes = file.seek(0, 2)
-        file.seek(0)
-        fixed = file.read(FIXED_BYTES)
-        if not fixed.startswith(MAGIC):
-            if actual_bytes < FIXED_BYTES and MAGIC.startswith(fixed[: len(MAGIC)]):
-                raise damaged(path, f"is cut short: {actual_bytes} bytes are less than a header")
-            raise damaged(path, "is not a segment file")
-        if len(fixed) < FIXED_BYTES:
+    try:
+        return open_source(path, key)
+    except UnitDamaged as error:
+        raise damaged(path, error.what) from error
+
+
+def header_of(path: Path, source: SegmentSource, *, identity: EmbedderIdentity) -> Header:
+    """As :func:`read_header`, of an open file."""
+    try:
+        return _checked_header(path, source, identity)
+    except UnitDamaged as error:
+        raise damaged(path, error.what) from error
+
+
+def _checked_header(path: Path, source: SegmentSource, identity: EmbedderIdentity) -> Header:
+    actual_bytes = source.size_bytes
+    fixed = source.read(0, FIXED_BYTES)
+    if not fixed.startswith(MAGIC):
+        if actual_bytes < FIXED_BYTES and MAGIC.startswith(fixed[: len(MAGIC)]):
             raise damaged(path, f"is cut short: {actual_bytes} bytes are less than a header")
-        version, size = struct.unpack_from("<II", fixed, len(MAGIC))
-        if not OLDEST_VERSION <= version <= VERSION:
-            raise LibraryVersionUnknown(
-                f"{path} has segment format {version} and this program knows formats {OLDEST_VERSION} to {VERSION}.",
-                remedy="Use the edgerag that wrote it, or ingest into a new library.",
-            )
-        if size % PAGE_BYTES or not FIXED_BYTES <= size <= _MAX_HEADER_BYTES:
-            raise damaged(path, "has a damaged header (its size is impossible)")
-        raw = fixed + file.read(size - FIXED_BYTES)
+        raise damaged(path, "is not a segment file")
+    if len(fixed) < FIXED_BYTES:
+        raise damaged(path, f"is cut short: {actual_bytes} bytes are less than a header")
+    version, size = struct.unpack_from("<II", fixed, len(MAGIC))
+    if not OLDEST_VERSION <= version <= VERSION:
+        raise LibraryVersionUnknown(
+            f"{path} has segment format {version} and this program knows formats {OLDEST_VERSION} to {VERSION}.",
+            remedy="Use the edgerag that wrote it, or ingest into a new library.",
+        )
+    if size % PAGE_BYTES or not FIXED_BYTES <= size <= _MAX_HEADER_BYTES:
+        raise damaged(path, "has a damaged header (its size is impossible)")
+    raw = fixed + source.read(FIXED_BYTES, size - FIXED_BYTES)
     if len(raw) < size:
         raise damaged(path, f"is cut short inside its header ({actual_bytes} of {size} bytes)")
     (stored_crc,) = struct.unpack_from("<I", raw, _CRC_OFFSET)

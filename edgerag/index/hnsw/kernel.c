@@ -48,7 +48,7 @@
 #endif
 
 #define EXPORT __attribute__((visibility("default")))
-#define ABI_VERSION 4
+#define ABI_VERSION 5
 
 /* Error codes; the row that is at fault stands in the scratch. */
 enum {
@@ -99,6 +99,9 @@ typedef struct {
   int64_t *absent;      /* bytes of each 2 MiB window of the file that reading there may bring in */
   int32_t file;         /* descriptor, for the full vectors */
   uint32_t vector_type; /* VECTORS_F16 or VECTORS_F32 */
+  /* Instead of the descriptor, where the file has to be decrypted: puts the full vectors of the rows that stand in the
+   * upper halves of `rows` behind each other into `to`; an errno, or 0. */
+  int32_t (*read)(const uint64_t *rows, uint64_t count, uint8_t *to);
   int32_t path;         /* which instructions to use: one that er_path_supported agrees to */
   int32_t walk;         /* WALK_BITS or WALK_NIBBLES */
 } er_segment;
@@ -1178,6 +1181,32 @@ static uint64_t read_extent(const er_segment *g, const er_scratch *s, uint64_t f
  * page cache is asked for all at once, so that a disk sees many requests and not one after the other. */
 typedef void (*row_reader)(const er_segment *g, er_scratch *s, uint64_t place, const uint8_t *row, void *into);
 
+static int check_and_give(const er_segment *g, er_scratch *s, uint64_t item, const uint8_t *at, row_reader reader,
+                          void *into) {
+  uint32_t checked = g->vectors.row_bytes - 4;
+  if (PATHS[g->path].crc(0, at, checked) != read_u32(at + checked)) {
+    s->bad_row = item >> 32, s->bad_level = -1;
+    return ER_BAD_ROW;
+  }
+  reader(g, s, item & 0xFFFFFFFFu, at, into);
+  return ER_OK;
+}
+
+/* As read_rows, of a file that the caller decrypts: many rows by one call. */
+static int read_decrypted(const er_segment *g, er_scratch *s, uint64_t count, row_reader reader, void *into) {
+  uint64_t most = READ_SPAN / g->vectors.row_bytes ? READ_SPAN / g->vectors.row_bytes : 1;
+  for (uint64_t first = 0; first < count; first += most) {
+    uint64_t n = count - first < most ? count - first : most;
+    int32_t number = g->read(s->order + first, n, s->buffer);
+    if (number) return read_failed(s, number);
+    for (uint64_t i = 0; i < n; i++) {
+      int result = check_and_give(g, s, s->order[first + i], s->buffer + i * g->vectors.row_bytes, reader, into);
+      if (result) return result;
+    }
+  }
+  return ER_OK;
+}
+
 static int read_rows(const er_segment *g, er_scratch *s, uint64_t count, row_reader reader, void *into) {
   uint64_t wanted = READ_SPAN + (uint64_t)g->vectors.row_bytes, position, size;
   if (s->buffer_bytes < wanted) {
@@ -1185,6 +1214,7 @@ static int read_rows(const er_segment *g, er_scratch *s, uint64_t count, row_rea
     s->buffer_bytes = wanted;
   }
   sort_values(s->order, count);
+  if (g->read) return read_decrypted(g, s, count, reader, into);
   int asked = 0;
   for (uint64_t first = 0, next; first < count; first = next) {
     next = read_extent(g, s, first, count, &position, &size);
@@ -1209,14 +1239,9 @@ static int read_rows(const er_segment *g, er_scratch *s, uint64_t count, row_rea
     if (result) return result;
     uint64_t start = position - g->vectors.offset;
     for (uint64_t i = first; i < next; i++) {
-      uint64_t row = s->order[i] >> 32;
-      const uint8_t *at = s->buffer + (row_offset(&g->vectors, row) - start);
-      uint32_t checked = g->vectors.row_bytes - 4;
-      if (PATHS[g->path].crc(0, at, checked) != read_u32(at + checked)) {
-        s->bad_row = row, s->bad_level = -1;
-        return ER_BAD_ROW;
-      }
-      reader(g, s, s->order[i] & 0xFFFFFFFFu, at, into);
+      const uint8_t *at = s->buffer + (row_offset(&g->vectors, s->order[i] >> 32) - start);
+      result = check_and_give(g, s, s->order[i], at, reader, into);
+      if (result) return result;
     }
   }
   return ER_OK;

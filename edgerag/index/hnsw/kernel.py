@@ -7,8 +7,10 @@ serves instead: the same hits, slowly.
 from __future__ import annotations
 
 import ctypes
+import errno
 import struct
 import sys
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,8 +23,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgerag.encryption.units import UnitDamaged
 from edgerag.index.hnsw import codes, view
+from edgerag.index.hnsw import format as layout
 from edgerag.index.hnsw.format import Encoding, Section, SectionKind
+from edgerag.index.hnsw.source import SegmentSource
 from edgerag.index.hnsw.view import Effort, Found, Room, Rows, SegmentView, Walk
 
 if TYPE_CHECKING:
@@ -30,7 +35,7 @@ if TYPE_CHECKING:
 
 LIBRARY_FILE = Path(__file__).with_name("_kernel" + (".dylib" if sys.platform == "darwin" else ".so"))
 _ELF_HEADER = struct.Struct("<40xQ10xHH2x")  # where the table of sections starts, bytes and number of its rows
-_ABI_VERSION = 4
+_ABI_VERSION = 5
 _BAD_LINK, _BAD_ROW, _READ_FAILED = -2, -3, -4  # what else is below zero: no memory
 _WALKS: dict[Walk, int] = {"bits": 1, "nibbles": 4}
 
@@ -69,6 +74,7 @@ class _SegmentStruct(Structure):
         ("absent", c_void_p),
         ("file", c_int32),
         ("vector_type", c_uint32),
+        ("read", c_void_p),
         ("path", c_int32),
         ("walk", c_int32),
     )
@@ -175,6 +181,40 @@ def _declare(library: ctypes.CDLL) -> None:
         function.restype, function.argtypes = result, arguments
 
 
+_ReadFunction = ctypes.CFUNCTYPE(c_int32, c_void_p, c_uint64, c_void_p)
+
+
+class _Decrypting:
+    """How the kernel reads the rows of an encrypted file; it calls back in the thread that called it."""
+
+    def __init__(self, source: SegmentSource, vectors: Section) -> None:
+        self._source = source
+        self._vectors = vectors
+        self._failure = threading.local()
+        self._function = _ReadFunction(self._read)  # kept: the kernel has its address
+        self.address = ctypes.cast(self._function, c_void_p).value
+
+    def _read(self, rows: int, count: int, to: int) -> int:
+        numbers = np.frombuffer(ctypes.string_at(rows, 8 * count), dtype=np.uint64) >> np.uint64(32)
+        try:
+            data = self._source.gather(self._vectors.offsets(numbers.astype(np.int64)), self._vectors.row_bytes)
+        except UnitDamaged as error:
+            self._failure.damage = error
+            return errno.EIO
+        except OSError as error:
+            return error.errno or errno.EIO
+        if len(data) < count * self._vectors.row_bytes:
+            return errno.EIO
+        ctypes.memmove(to, data, len(data))
+        return 0
+
+    def damage(self) -> UnitDamaged | None:
+        """What the last read of this thread came upon; forgotten by asking."""
+        found: UnitDamaged | None = getattr(self._failure, "damage", None)
+        self._failure.damage = None
+        return found
+
+
 class _Scratch:
     """The working memory of one search at a time; kept for later ones."""
 
@@ -195,9 +235,10 @@ class KernelSearcher:
         header = segment.header
         self._level_starts = np.concatenate([[0], np.cumsum(header.level_counts)]).astype(np.uint64)
         self._signs = codes.signs(header.dimension)
+        vectors = header.section(SectionKind.VECTORS)
+        self._decrypting = _Decrypting(segment.source, vectors) if segment.is_encrypted and vectors else None
         self._address = int(np.frombuffer(segment.mapping, dtype=np.uint8).ctypes.data)
         self._structs = {walk: self._struct(kernel, number) for walk, number in _WALKS.items()}
-        vectors = header.section(SectionKind.VECTORS)
         self._row_bytes = vectors.row_bytes if vectors else 0
 
     def walk(
@@ -323,6 +364,8 @@ class KernelSearcher:
         if result == _BAD_ROW:
             raise view.bad_row(self._view, row.value)
         if result == _READ_FAILED:
+            if self._decrypting is not None and (damage := self._decrypting.damage()) is not None:
+                raise layout.damaged(self._view.path, damage.what) from damage
             raise view.read_failed(self._view, number.value)
         raise MemoryError("no memory for a search")
 
@@ -341,7 +384,8 @@ class KernelSearcher:
             level_starts=self._level_starts.ctypes.data,
             signs=self._signs.ctypes.data,
             absent=self._view.absent.ctypes.data,
-            file=self._view.descriptor,
+            file=self._view.source.descriptor,
+            read=None if self._decrypting is None else self._decrypting.address,
             path=kernel.path,
             walk=walk,
         )

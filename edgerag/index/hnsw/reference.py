@@ -7,13 +7,13 @@ bit. Algorithm: Malkov and Yashunin, arXiv:1603.09320, algorithms 2 and 5, on es
 from __future__ import annotations
 
 import bisect
-import os
 import zlib
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgerag.encryption.units import UnitDamaged
 from edgerag.index.hnsw import codes, view
 from edgerag.index.hnsw import format as layout
 from edgerag.index.hnsw.format import Encoding, Section, SectionKind
@@ -84,7 +84,9 @@ class ReferenceSearcher:
             group, in_group = divmod(row, section.rows_per_group)
             position = section.offset + group * section.group_bytes + in_group * section.row_bytes
             try:
-                raw = os.pread(self._view.descriptor, section.row_bytes, position)
+                raw = self._view.source.read(position, section.row_bytes)
+            except UnitDamaged as error:
+                raise layout.damaged(self._view.path, error.what) from error
             except OSError as error:
                 raise view.read_failed(self._view, error.errno or 0) from error
             if len(raw) < section.row_bytes:
@@ -202,7 +204,7 @@ def _products(vectors: Vectors, query: Vectors) -> Similarities:
 
 
 class _MappedRows:
-    """The rows of one section, read through the mapping and counted."""
+    """The rows of one section, read through the mapping and counted; of an encrypted file read from the source."""
 
     def __init__(self, segment: SegmentView, section: Section) -> None:
         self._view = segment
@@ -217,19 +219,24 @@ class _MappedRows:
             strides=(section.group_bytes, section.row_bytes, 1),
         )
 
-    def offsets(self, rows: Rows) -> Rows:
-        """Where rows begin, in the file."""
-        section = self.section
-        groups, places = rows // section.rows_per_group, rows % section.rows_per_group
-        offsets: Rows = section.offset + groups * section.group_bytes + places * section.row_bytes
-        return offsets
-
     def take(self, rows: Rows) -> NDArray[np.uint8]:
         """(n, row bytes), a copy."""
-        blocks = self._first_block + (self.offsets(rows) - self.section.offset) // self._view.header.block_bytes
+        blocks = self._first_block + (self.section.offsets(rows) - self.section.offset) // self._view.header.block_bytes
         np.add.at(self._view.hits, blocks, 1)
+        if self._view.is_encrypted:
+            return self._from_source(rows)
         taken: NDArray[np.uint8] = self._rows[rows // self.section.rows_per_group, rows % self.section.rows_per_group]
         return taken
+
+    def _from_source(self, rows: Rows) -> NDArray[np.uint8]:
+        size = self.section.row_bytes
+        try:
+            raw = self._view.source.gather(self.section.offsets(rows), size)
+        except UnitDamaged as error:
+            raise layout.damaged(self._view.path, error.what) from error
+        except OSError as error:
+            raise view.read_failed(self._view, error.errno or 0) from error
+        return np.frombuffer(raw, dtype=np.uint8).reshape(-1, size)
 
 
 class _Budget:
@@ -248,7 +255,7 @@ class _Budget:
 
     def _one(self, section: _MappedRows, row: Rows) -> NDArray[np.uint8]:
         assert self._room is not None
-        window = int(section.offsets(row)[0]) // WINDOW_BYTES
+        window = int(section.section.offsets(row)[0]) // WINDOW_BYTES
         while int(self._absent[window]) > self._left:
             self._left = self._room.more_bytes()
         self._left -= int(self._absent[window])

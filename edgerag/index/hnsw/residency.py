@@ -190,8 +190,7 @@ class Residency:
     def _bring(self, blocks: BlockMap, numbers: Sequence[int]) -> None:
         for number in numbers:
             # Under pressure what is read comes in, and nothing more.
-            if self.level is Level.CALM:
-                pages.populate(blocks.address + int(blocks.starts[number]), int(blocks.sizes[number]))
+            blocks.bring(number, eagerly=self.level is Level.CALM)
             blocks.admitted[number] = True
 
     def settle(self) -> int:

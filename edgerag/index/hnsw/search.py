@@ -3,15 +3,17 @@
 Opening reads the header and nothing else. What a walk needs (levels, links, codes) is read through the
 mapping, each block verified when it is first needed; full vectors are read by ``pread``, each row verified
 every time, so that they never become resident. A damaged block is named and never searched.
+
+An encrypted file is searched in the same way where what a walk needs is decrypted in memory (decrypted.py); where the
+budget is too small for that, by the reference, which decrypts each row that it looks at: the same hits, slowly.
 """
 
 from __future__ import annotations
 
 import contextlib
 import mmap
-import os
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -19,12 +21,16 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from edgerag.encryption.keys import LibraryKey
+from edgerag.encryption.units import UnitDamaged
 from edgerag.index.hnsw import codes
 from edgerag.index.hnsw import format as layout
+from edgerag.index.hnsw.decrypted import DecryptedBlocks
 from edgerag.index.hnsw.format import Header, SectionKind
 from edgerag.index.hnsw.kernel import Kernel, KernelSearcher, load_kernel
 from edgerag.index.hnsw.reference import ReferenceSearcher, split_rows
 from edgerag.index.hnsw.residency import BlockMap, Residency
+from edgerag.index.hnsw.source import UnitSource
 from edgerag.index.hnsw.verify import graph_faults
 from edgerag.index.hnsw.version1 import SCAN_ROWS, OldRows
 from edgerag.index.hnsw.view import HOT_SECTIONS, WALK_TITLES, Effort, Found, Room, SegmentView, Similarities, Walk
@@ -42,6 +48,8 @@ _SPARSE = 16
 # find the same (docs/decisions/018).
 _BITS_EFFORT = 1.75
 _VERIFY_BYTES = 2**20  # read at a time, so that verifying takes no memory to speak of
+# Blocks may be released between their admission and the walk, by other threads under another library's pressure.
+_TRIES = 3
 
 
 def widened(ef_search: int, row_count: int) -> int:
@@ -65,33 +73,53 @@ class Segment:
         flat_rows: int = FLAT_ROWS,
         searched: bool = True,
         kernel: Kernel | Literal["best"] | None = "best",
+        key: LibraryKey | None = None,
     ) -> None:
         """``searched``: False for one that is only read, which then takes no part in the choice of codes.
-        ``kernel``: None for the reference. Raises what read_header raises; FileNotFoundError if the file is gone."""
+        ``kernel``: None for the reference. ``key``: of an encrypted file. Raises what read_header raises;
+        FileNotFoundError if the file is gone."""
         self.path = path
         self._flat_rows = flat_rows
         self._kernel = load_kernel() if kernel == "best" else kernel
         self._residency = residency
-        self.header: Header = layout.read_header(path, identity=identity)
-        self._descriptor = os.open(path, os.O_RDONLY)
+        self._source = layout.opened(path, key)
         try:
-            mapping = mmap.mmap(self._descriptor, self.header.file_bytes, access=mmap.ACCESS_READ)
+            self.header: Header = layout.header_of(path, self._source, identity=identity)
+            if key is not None and self.header.version < layout.VERSION:
+                raise layout.damaged(path, f"has the format {self.header.version}, which is never encrypted")
+            self._spans = layout.block_spans(self.header)
+            self.blocks = self._made_blocks()
         except BaseException:
-            os.close(self._descriptor)
+            self._source.close()
             raise
-        self._spans = layout.block_spans(self.header)
         self._verified = np.zeros(len(self._spans), dtype=np.bool_)
         self._entered: set[Walk] = set()  # walks all of whose blocks are verified
-        levels = self.header.section(SectionKind.LEVELS)
-        pinned = self.header.blocks_of(levels) if levels else range(0)
-        self.blocks = BlockMap(mapping, self._spans, pinned=pinned, descriptor=self._descriptor)
         self._hot = {walk: self._hot_blocks(walk) for walk in WALK_TITLES}
         residency.add(self.blocks, {walk: self._hot_bytes(walk) if searched else 0 for walk in WALK_TITLES})
-        view = SegmentView(path, self.header, mapping, self._descriptor, self.blocks.hits, self.blocks.absent)
+        view = SegmentView(
+            path,
+            self.header,
+            self.blocks.mapping,
+            self._source,
+            isinstance(self._source, UnitSource),
+            self.blocks.hits,
+            self.blocks.absent,
+        )
         self._old = OldRows(view) if self.header.version == 1 else None
         self._searcher: KernelSearcher | ReferenceSearcher | None = None
         if self._old is None:
             self._searcher = KernelSearcher(view, self._kernel) if self._kernel else ReferenceSearcher(view)
+        # For an encrypted file that does not fit the budget.
+        self._by_rows = ReferenceSearcher(view) if view.is_encrypted else None
+
+    def _made_blocks(self) -> BlockMap:
+        levels = self.header.section(SectionKind.LEVELS)
+        pinned = self.header.blocks_of(levels) if levels else range(0)
+        if isinstance(self._source, UnitSource):
+            return DecryptedBlocks(self._source, self._spans, pinned=pinned)
+        descriptor = self._source.descriptor
+        mapping = mmap.mmap(descriptor, self.header.file_bytes, access=mmap.ACCESS_READ)
+        return BlockMap(mapping, self._spans, pinned=pinned, descriptor=descriptor)
 
     @property
     def row_count(self) -> int:
@@ -148,35 +176,56 @@ class Segment:
         if self._searcher is None:
             return self._scan_old(query, limit=limit, excluded=excluded)
         if not self.header.has_graph:
-            if self._enter("bits") is not None:  # does not fit: the same, without the mapping
-                return self._searcher.score_rows(query, limit=limit, rows=_chosen(self.row_count, excluded))
-            found = self._searcher.scan(query, limit=limit, excluded=excluded)
+            with self._walking("bits") as (searcher, room):
+                if room is None and searcher is self._searcher:
+                    found = searcher.scan(query, limit=limit, excluded=excluded)
+                else:  # does not fit: the same, without the mapping
+                    rows = _chosen(self.row_count, excluded)
+                    found = self._searcher.score_rows(query, limit=limit, rows=rows)
             self._residency.settle()
             return found
         if live < self._flat_rows or limit >= live:
             return self._searcher.score_rows(query, limit=limit, rows=_chosen(self.row_count, excluded))
         walk = self._walk
-        room = self._enter(walk)
         effort = self._effort(limit, ef_search, walk)
-        rows = _chosen(self.row_count, excluded) if live * _SPARSE <= self.row_count else None
-        if rows is not None:
-            found = self._searcher.near_rows(query, effort, walk=walk, rows=rows, room=room)
-        else:
-            found = self._searcher.walk(query, effort, walk=walk, excluded=excluded, room=room)
+        sparse = _chosen(self.row_count, excluded) if live * _SPARSE <= self.row_count else None
+        with self._walking(walk) as (searcher, room):
+            if sparse is not None:
+                found = searcher.near_rows(query, effort, walk=walk, rows=sparse, room=room)
+            else:
+                found = searcher.walk(query, effort, walk=walk, excluded=excluded, room=room)
         if room is not None:
             self._residency.settle()
         least = np.array([found.least], dtype=np.float32)
         if len(found.labels) < limit or not self._blurred(found.similarities[-1:], least, effort, walk)[0]:
             return found
-        if rows is not None:
-            again = self._searcher.score_rows(query, limit=limit, rows=rows)
+        if sparse is not None:
+            again = self._searcher.score_rows(query, limit=limit, rows=sparse)
             return replace(again, compared=found.compared + again.compared)
-        room = self._enter(walk)
         full = Effort(limit, max(ef_search, limit), limit, 0.0, exact=True)
-        again = self._searcher.walk(query, full, walk=walk, excluded=excluded, room=room)
+        with self._walking(walk) as (searcher, room):
+            again = searcher.walk(query, full, walk=walk, excluded=excluded, room=room)
         if room is not None:
             self._residency.settle()
         return replace(again, compared=found.compared + again.compared)
+
+    @contextlib.contextmanager
+    def _walking(self, walk: Walk) -> Iterator[tuple[KernelSearcher | ReferenceSearcher, Room | None]]:
+        """What walks, and the room that it has if its walk is to be made in slices. Of an encrypted file nothing that
+        it reads is released meanwhile; Residency is asked nothing before the end."""
+        assert self._searcher is not None
+        if self._by_rows is None or not isinstance(self.blocks, DecryptedBlocks):
+            yield self._searcher, self._enter(walk)
+            return
+        if isinstance(self._searcher, KernelSearcher):
+            for _ in range(_TRIES):
+                if self._enter(walk) is not None:
+                    break
+                with self.blocks.held(self._hot[walk]) as all_there:
+                    if all_there:
+                        yield self._searcher, None
+                        return
+        yield self._by_rows, None
 
     def search_many(self, queries: Vectors, *, limit: int, ef_search: int) -> tuple[NDArray[np.int64], Similarities]:
         """(q, limit) chunk ids and cosines for (q, dim) queries; ids are -1 beyond what was found.
@@ -185,11 +234,15 @@ class Segment:
         """
         checked = self._checked_queries(queries, (len(queries), self.header.dimension))
         many = self._is_walked and 0 < limit < self.row_count and self.row_count >= self._flat_rows
-        if isinstance(self._searcher, KernelSearcher) and many:
+        if many and isinstance(self._searcher, KernelSearcher):
             walk = self._walk
-            if self._enter(walk) is None:
-                effort = self._effort(limit, ef_search, walk)
-                labels, similarities, least = self._searcher.walk_many(checked, effort, walk=walk)
+            effort = self._effort(limit, ef_search, walk)
+            found = None
+            with self._walking(walk) as (searcher, room):
+                if room is None and isinstance(searcher, KernelSearcher):
+                    found = searcher.walk_many(checked, effort, walk=walk)
+            if found is not None:
+                labels, similarities, least = found
                 full = labels[:, -1] >= 0
                 again = np.flatnonzero(full & self._blurred(similarities[:, -1], least, effort, walk))
                 return self._fill(labels, similarities, again.tolist(), checked, ef_search)
@@ -260,21 +313,22 @@ class Segment:
                 self._verified[block] = True
         if not faults and self.header.has_graph:
             try:
-                faults = graph_faults(self.header, self._descriptor)
+                faults = graph_faults(self.header, self._source)
+            except UnitDamaged as error:  # it was whole a moment ago
+                faults = [f"its links {error.what}"]
             except OSError as error:
                 faults = [f"its links cannot be read: {error.strerror or error}"]
         return faults
 
     def close(self) -> None:
         """Unmaps the file; arrays taken from it were copies and stay good."""
-        if self._descriptor < 0:
+        if self._source.descriptor < 0:
             return
         self._residency.remove(self.blocks)
-        self._searcher = self._old = None
+        self._searcher = self._old = self._by_rows = None
         with contextlib.suppress(BufferError):  # still used by a frame of an error being reported; freed with it
             self.blocks.mapping.close()
-        os.close(self._descriptor)
-        self._descriptor = -1
+        self._source.close()
 
     # ------------------------------------------------------------ blocks
 
@@ -289,11 +343,18 @@ class Segment:
         return sum(self._spans[number][1] - self._spans[number][0] for number in self._hot[walk])
 
     def _enter(self, walk: Walk) -> Room | None:
-        """Verifies what a walk reads, the first time, and makes room for it; a Room if it is to be made in slices."""
-        if walk not in self._entered:
+        """Verifies what a walk reads, the first time, and makes room for it; a Room if it is to be made in slices.
+
+        What is encrypted is verified by being decrypted."""
+        if walk not in self._entered and self._by_rows is None:
             self._verify(self._hot[walk])
             self._entered.add(walk)
-        first = self._residency.admit(self.blocks, self._hot[walk])
+        try:
+            first = self._residency.admit(self.blocks, self._hot[walk])
+        except UnitDamaged as error:
+            raise layout.damaged(self.path, error.what) from error
+        except OSError as error:
+            raise layout.unreadable(self.path, error) from error
         return None if first is None else Room(first, self._residency.settle)
 
     def _verify(self, blocks: tuple[int, ...]) -> None:
@@ -313,7 +374,9 @@ class Segment:
         while start < end:
             part = buffer[: end - start]
             try:
-                got = os.preadv(self._descriptor, [part.data], start)
+                got = self._source.read_into(part.data, start)
+            except UnitDamaged as error:
+                return error.what
             except OSError as error:  # a bad sector, a network folder that is gone
                 return f"cannot be read: {error.strerror or error}"
             if got <= 0:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from edgerag.index.hnsw import format as layout
 from edgerag.index.hnsw.format import Header, Section, SectionKind
+from edgerag.index.hnsw.source import SegmentSource
 
 if TYPE_CHECKING:
     from edgerag.errors import LibraryDamaged
@@ -38,7 +39,8 @@ class SegmentView:
     path: Path
     header: Header
     mapping: mmap.mmap
-    descriptor: int
+    source: SegmentSource
+    is_encrypted: bool  # then not all of the mapping may be read, and rows are read from the source
     hits: NDArray[np.int64]  # (block count,)
     absent: NDArray[np.int64]  # (window count,)
 

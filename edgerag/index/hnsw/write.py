@@ -7,17 +7,21 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Literal
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgerag.encryption.keys import LibraryKey
+from edgerag.encryption.units import UnitWriter, stored_bytes
 from edgerag.errors import StorageFull
 from edgerag.index.hnsw import codes
 from edgerag.index.hnsw import format as layout
 from edgerag.index.hnsw.format import Encoding, Header, Section, SectionKind
 from edgerag.index.hnsw.graph import Graph, reordered
 from edgerag.index.hnsw.order import local_order
+from edgerag.index.hnsw.source import role_of
 from edgerag.types import EmbedderIdentity, VectorType
 
 if TYPE_CHECKING:
@@ -62,8 +66,10 @@ def write_segment(
     order: Literal["local", "given"] = "local",
     vector_type: VectorType = "f16",
     check: Callable[[], None] | None = None,
+    key: LibraryKey | None = None,
 ) -> Written:
-    """Writes a segment to ``path`` and syncs it. ``vectors`` (n, dim) are unit rows, ``labels`` (n,) their chunk ids.
+    """Writes a segment to ``path`` and syncs it. ``vectors`` (n, dim) are unit rows, ``labels`` (n,) their chunk ids;
+    with a ``key`` it is encrypted.
 
     With a graph, rows are put in an order in which neighbours lie near each other, unless ``order`` is "given".
     ``check`` is called before each section and every few megabytes, and may raise to stop. Raises OSError, StorageFull
@@ -111,21 +117,54 @@ def write_segment(
         block_crcs=(0,) * sum(section.block_count for section in planned),
     )
     header = _shifted(header)
-    with path.open("wb") as file:
-        file.write(bytes(header.sections[0].offset))
+    head_bytes = header.sections[0].offset
+    with _opened(path, key, head_bytes) as file:
+        file.write(bytes(head_bytes))
         crcs: list[int] = []
         for section, content in zip(header.sections, contents, strict=True):
             crcs += _write_rows(file, section, content.encode, block_bytes, check or _go_on)
         header = replace(header, block_crcs=tuple(crcs))
-        file.seek(0)
-        file.write(layout.encode_header(header))
-        file.flush()
-        os.fsync(file.fileno())
-    if (size := path.stat().st_size) != header.file_bytes:
+        file.rewrite_head(layout.encode_header(header))
+        file.finish()
+    expected = header.file_bytes if key is None else stored_bytes(header.file_bytes)
+    if (size := path.stat().st_size) != expected:
         raise StorageFull(
-            f"{path} has {size} bytes after writing {header.file_bytes}.", remedy="Free some space and run it again."
+            f"{path} has {size} bytes after writing {expected}.", remedy="Free some space and run it again."
         )
     return Written(header, labels)
+
+
+class _PlainFile:
+    """As a UnitWriter, of a file that is not encrypted."""
+
+    def __init__(self, path: Path) -> None:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        self._file = os.fdopen(descriptor, "wb")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def write(self, data: bytes) -> None:
+        self._file.write(data)
+
+    def rewrite_head(self, data: bytes) -> None:
+        self._file.seek(0)
+        self._file.write(data)
+
+    def finish(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+
+def _opened(path: Path, key: LibraryKey | None, head_bytes: int) -> _PlainFile | UnitWriter:
+    if key is None:
+        return _PlainFile(path)
+    return UnitWriter(path, key, role_of(path), head_bytes=head_bytes)
 
 
 def _go_on() -> None:
@@ -231,7 +270,7 @@ def _shifted(header: Header) -> Header:
 
 
 def _write_rows(
-    file: BinaryIO, section: Section, encode: _Encode, block_bytes: int, check: Callable[[], None]
+    file: _PlainFile | UnitWriter, section: Section, encode: _Encode, block_bytes: int, check: Callable[[], None]
 ) -> list[int]:
     """Writes one section, padded with zeros; returns the checksum of each of its blocks. Raises what ``check`` does."""
     groups_per_block = block_bytes // section.group_bytes

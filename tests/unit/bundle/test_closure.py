@@ -96,6 +96,13 @@ def test_the_version_that_runs_here_is_carried(tmp_path: Path) -> None:
     assert names(closed(tmp_path, ["pumps>=2"], pumps="1.5")) == ["pumps-2.0"]
 
 
+def test_what_encrypted_libraries_need_is_carried_where_it_is_installed(tmp_path: Path) -> None:
+    craft.wheel(tmp_path, "sqlcipher3", "0.6.4")
+    requires = ['sqlcipher3>=0.6.4; extra == "encryption"', 'torch; extra == "torch"']
+    assert names(closed(tmp_path, requires)) == []
+    assert names(closed(tmp_path, requires, sqlcipher3="0.6.4", torch="2.4")) == ["sqlcipher3-0.6.4"]
+
+
 def test_what_is_missing_is_named_with_its_version(tmp_path: Path) -> None:
     craft.wheel(tmp_path, "hnswlib", "0.8.0", tag="cp311-cp311-linux_x86_64")
     assert closed(tmp_path, ["hnswlib>=0.8"], hnswlib="0.8.0").missing == ()

@@ -171,7 +171,7 @@ def test_a_newer_one_is_refused_politely(folder: Path, tmp_path: Path) -> None:
     of_database = forged(file, lambda record: record.update(database_version=newer), tmp_path / "a.edgerag")
     with pytest.raises(LibraryVersionUnknown, match=f"version {newer}.*newer edgerag"):
         arrive(of_database, tmp_path / "other", progress=quiet)
-    of_format = forged(file, lambda record: None, tmp_path / "b.edgerag", version=package.VERSION + 1)
+    of_format = forged(file, lambda record: None, tmp_path / "b.edgerag", version=package.ENCRYPTED_VERSION + 1)
     with pytest.raises(LibraryVersionUnknown, match="newer edgerag"):
         arrive(of_format, tmp_path / "other", progress=quiet)
 

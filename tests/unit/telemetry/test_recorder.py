@@ -12,7 +12,7 @@ from traced import answer
 from edgerag.config import MetricsSettings, Settings, TraceSettings
 from edgerag.telemetry import collector
 from edgerag.telemetry.recorder import Recorder
-from edgerag.telemetry.ring import TraceRing
+from edgerag.telemetry.ring import TraceRing, set_aside
 from edgerag.telemetry.stopwatch import Stopwatch
 from edgerag.types import AnswerDone, IngestDone, Trace
 
@@ -25,7 +25,11 @@ def flow(*, stopwatch: Stopwatch) -> Iterator[AnswerDone]:
 
 def recorder(tmp_path: Path, **trace: object) -> Recorder:
     settings = Settings(trace=TraceSettings(**trace))  # type: ignore[arg-type]
-    return Recorder(tmp_path / "t.sqlite", lambda: settings)
+    return Recorder(
+        lambda: TraceRing(tmp_path / "t.sqlite", mode="write"),
+        lambda: settings,
+        set_aside=lambda: set_aside(tmp_path / "t.sqlite"),
+    )
 
 
 def test_a_collector_that_hangs_delays_no_answer_and_loses_no_trace(
@@ -133,7 +137,11 @@ def test_nothing_is_made_where_nothing_is_wanted(tmp_path: Path) -> None:
 
 def test_metrics_alone_make_no_spans(tmp_path: Path) -> None:
     settings = Settings(trace=TraceSettings(keep=0), metrics=MetricsSettings(file=str(tmp_path / "m.prom")))
-    kept = Recorder(tmp_path / "t.sqlite", lambda: settings)
+    kept = Recorder(
+        lambda: TraceRing(tmp_path / "t.sqlite", mode="write"),
+        lambda: settings,
+        set_aside=lambda: set_aside(tmp_path / "t.sqlite"),
+    )
     list(kept.asked(flow))
     assert kept.troubles(wait_s=30) == ()
     kept.close()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pytest
 
+from edgerag.encryption.keys import LibraryKey
 from edgerag.index.hnsw.build import GraphSettings, build_graph
 from edgerag.index.hnsw.format import Header
 from edgerag.index.hnsw.graph import Graph
@@ -51,6 +52,7 @@ class Made:
     header: Header
     given: Vectors  # by label's place, as they were before they were stored
     labels: Any
+    key: LibraryKey | None = None
 
     def hot_bytes(self, walk: Walk) -> int:
         return sum(section.length for section in self.header.sections if section.kind in HOT_SECTIONS[walk])
@@ -66,7 +68,9 @@ class Made:
         """Opened so that it is walked over these codes; ``searcher`` "" for the best."""
         residency = residency or Residency(10**9 if walk == "nibbles" else self.hot_bytes("bits"))
         kernel: Any = kernel_of(searcher) if searcher else "best"
-        segment = Segment(self.path, identity=self.identity, residency=residency, flat_rows=flat_rows, kernel=kernel)
+        segment = Segment(
+            self.path, identity=self.identity, residency=residency, flat_rows=flat_rows, kernel=kernel, key=self.key
+        )
         assert not self.header.has_graph or residency.walk() == walk
         return segment
 
@@ -101,10 +105,11 @@ def make(
     block_bytes: int = 4096,
     vector_type: VectorType = "f16",
     order: Literal["local", "given"] = "local",
+    key: LibraryKey | None = None,
 ) -> Made:
     if graph is None and with_graph:
         settings = GraphSettings(m=m, ef_construction=80)
-        graph = build_graph(vectors, scratch=path.with_name("scratch"), settings=settings)
+        graph = build_graph(vectors, scratch=path.with_name("scratch") if key is None else None, settings=settings)
     identity = EmbedderIdentity("by rule", "11" * 32, vectors.shape[1], ("*",))
     written = write_segment(
         path,
@@ -115,8 +120,9 @@ def make(
         block_bytes=block_bytes,
         vector_type=vector_type,
         order=order,
+        key=key,
     )
-    return Made(path, identity, written.header, vectors, written.labels)
+    return Made(path, identity, written.header, vectors, written.labels, key)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,197 @@
+"""Encrypts a library that is there, takes its encryption away, or encrypts it anew under another key.
+
+A whole library is made beside the old one, in a folder that nobody sees, and compared with it. Then both change places
+in one step of the file system: at every moment the library's folder is the old one or the new one, whole. What is
+replaced is deleted; a kill before that leaves it to the next writer. Deleting is not wiping: docs/security.md says what
+may remain.
+"""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from edgerag.encryption.database import require_available, write_copy
+from edgerag.encryption.key_record import FILE_NAME as KEY_NAME
+from edgerag.encryption.key_record import KeyRecord, write_record
+from edgerag.encryption.keys import LibraryKey
+from edgerag.encryption.units import UnitDamaged, copy_units
+from edgerag.errors import REPAIR_LIBRARY, LibraryDamaged, LibraryError, LibraryMissing, StorageFull
+from edgerag.index import at_rest, catalogue, chunks, documents
+from edgerag.index.catalogue import SegmentEntry
+from edgerag.index.hnsw import format as layout
+from edgerag.index.hnsw.source import role_of
+from edgerag.index.identity import identity_in
+from edgerag.index.lock import LOCK_NAME, WriterLock
+from edgerag.index.reembedding import FOLDER_NAME as REEMBEDDING
+from edgerag.index.right_of_way import LOCK_NAME as ASKING_NAME
+from edgerag.index.scratch import ENCRYPTING_PREFIX, scratch_folder
+from edgerag.index.segments import FOLDER_NAME as SEGMENTS
+from edgerag.index.store import DATABASE_NAME, Store, translated
+from edgerag.machine.disk import exchange, sync_folder
+from edgerag.types import EmbedderIdentity
+
+PRIVATE_FOLDER = "private"  # conversations and traces that belong to this library alone
+STATES_FOLDER = "kv"  # what the model made of passages: it is made again
+_OURS = frozenset(
+    {SEGMENTS, PRIVATE_FOLDER, STATES_FOLDER, KEY_NAME, KEY_NAME + ".tmp", LOCK_NAME, ASKING_NAME, ".repair"}
+    | {at_rest.NAME, at_rest.NAME + ".tmp"}
+    | {DATABASE_NAME + ending for ending in ("", "-wal", "-shm", "-journal")}
+)
+# What the file system says that cannot exchange two folders.
+_CANNOT_EXCHANGE = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP})
+
+Progress = Callable[[int, int], None]  # bytes done, bytes in all
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """What a library is to be encrypted by from now on."""
+
+    key: LibraryKey
+    record: KeyRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Encrypted:
+    """What was done."""
+
+    document_count: int
+    chunk_count: int
+    segment_count: int
+    size_bytes: int  # of the files that were written
+
+
+def encrypt_anew(folder: Path, *, key: LibraryKey | None, to: NewKey | None, progress: Progress) -> Encrypted:
+    """Writes the library in ``folder`` again: under another key, under one at all, or under none.
+
+    Raises LibraryMissing, LibraryBusy, LibraryLocked, LibraryDamaged, StorageFull, and LibraryError where it cannot be
+    done in its place; then it is as it was.
+    """
+    require_available()
+    if not (folder / DATABASE_NAME).is_file():
+        raise LibraryMissing(f"There is no library in {folder}.", remedy="Make one: edgerag ingest FOLDER")
+    _refuse_strangers(folder)
+    target_key = None if to is None else to.key
+    with ExitStack() as stack, translated(folder):
+        lock = WriterLock(folder)
+        stack.callback(lock.close)
+        done, identity, entries = _looked_at(folder, key)
+        hidden = stack.enter_context(scratch_folder(folder.parent, ENCRYPTING_PREFIX))
+        made = hidden / "library"
+        for part in (made, made / SEGMENTS):
+            part.mkdir(mode=0o700)
+        new_lock = WriterLock(made)  # nobody writes to it before this one is through
+        stack.callback(new_lock.close)
+        if to is not None:
+            write_record(made, to.record)
+        _copy_files(folder, made, entries, source_key=key, target_key=target_key, progress=progress)
+        if _looked_at(made, target_key) != (done, identity, entries):
+            raise LibraryDamaged(f"The copy of {folder} is not what was copied.", remedy=REPAIR_LIBRARY)
+        at_rest.write_sums(made, made / DATABASE_NAME)
+        for name in (DATABASE_NAME + "-wal", DATABASE_NAME + "-shm"):  # what reading it left
+            (made / name).unlink(missing_ok=True)
+        for part in (made / SEGMENTS, made):
+            sync_folder(part)
+        size_bytes = sum(path.stat().st_size for path in made.rglob("*") if path.is_file())
+        _change_places(made, folder)
+        _delete(made)
+        return Encrypted(done[0], done[1], len(entries), size_bytes)
+
+
+def _refuse_strangers(folder: Path) -> None:
+    """Raises LibraryError where the folder holds what is no library's: it would be replaced with it."""
+    names = {path.name for path in folder.iterdir()}
+    if REEMBEDDING in names:
+        raise LibraryError(
+            f"The library in {folder} is being changed over to another embedder.",
+            remedy="Finish that first (edgerag library reembed), or throw it away (--discard).",
+        )
+    if strangers := sorted(names - _OURS):
+        raise LibraryError(
+            f"{folder} also holds {strangers[0]!r}, which is not the library's.",
+            remedy="Move it elsewhere: the whole folder is replaced.",
+        )
+
+
+def _looked_at(folder: Path, key: LibraryKey | None) -> tuple[tuple[int, int], EmbedderIdentity, list[SegmentEntry]]:
+    """(documents, passages), embedder and segments, of the newest version."""
+    Store(folder, mode="write", key=key).close()  # brings it up
+    store = Store(folder, mode="read", key=key)
+    try:
+        with store.reading() as db:
+            identity = identity_in(db, where=str(store.path))
+            if identity is None:
+                raise LibraryMissing(
+                    f"The library in {folder} was never finished.", remedy="Run: edgerag ingest FOLDER"
+                )
+            return (len(documents.all_ids(db)), chunks.chunk_count(db)), identity, catalogue.segments(db)
+    finally:
+        store.close()
+
+
+def _copy_files(
+    folder: Path,
+    made: Path,
+    entries: list[SegmentEntry],
+    *,
+    source_key: LibraryKey | None,
+    target_key: LibraryKey | None,
+    progress: Progress,
+) -> None:
+    private = sorted((folder / PRIVATE_FOLDER).glob("*.sqlite"))
+    databases = [folder / DATABASE_NAME, *private]
+    total = sum(path.stat().st_size for path in databases) + sum(entry.size_bytes for entry in entries)
+    done = 0
+    for entry in entries:
+        path = folder / SEGMENTS / entry.file
+        if layout.is_outdated(path):
+            raise LibraryError(
+                f"{path} is of an older format, which is never encrypted.",
+                remedy="Bring it up first: edgerag library compact",
+            )
+        try:
+            copy_units(
+                path, role_of(path), made / SEGMENTS / entry.file, role_of(path),
+                source_key=source_key, target_key=target_key,
+            )  # fmt: skip
+        except FileNotFoundError as error:
+            raise layout.damaged(path, "is missing") from error
+        except UnitDamaged as error:
+            raise layout.damaged(path, error.what) from error
+        done += entry.size_bytes
+        progress(done, total)
+    if private:
+        (made / PRIVATE_FOLDER).mkdir(mode=0o700)
+    for path in databases:
+        target = made / path.relative_to(folder)
+        target.touch(mode=0o600)
+        write_copy(path, target, source_key=source_key, target_key=target_key)
+        done += path.stat().st_size
+        progress(done, total)
+
+
+def _change_places(made: Path, folder: Path) -> None:
+    try:
+        exchange(made, folder)
+    except OSError as error:
+        if error.errno not in _CANNOT_EXCHANGE:
+            raise
+        raise LibraryError(
+            f"The file system of {folder} cannot exchange two folders in one step.",
+            remedy="Copy the library to another file system, and do it there.",
+        ) from error
+
+
+def _delete(replaced: Path) -> None:
+    try:
+        shutil.rmtree(replaced)
+    except OSError as error:
+        raise StorageFull(
+            f"It is done, but the files that were replaced cannot be deleted: {replaced}: {error.strerror or error}.",
+            remedy="Delete that folder yourself.",
+        ) from error

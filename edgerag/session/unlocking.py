@@ -1,0 +1,105 @@
+"""The keys of the libraries of a session: each is asked for once, when its library is first opened, and kept in memory.
+
+A library that is opened by a key file takes the one of ``library.key_file``; one that is opened by a passphrase asks
+whoever can be asked. Where nobody can, LibraryLocked says what is missing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from edgerag.encryption.key_record import is_encrypted
+from edgerag.errors import LibraryLocked
+
+if TYPE_CHECKING:
+    from edgerag.encryption.keys import LibraryKey, Opener
+
+_TRIES = 3
+
+AskPassphrase = Callable[[str], str]  # told what is opened; "" for a person who gives up
+
+
+class Keys:
+    """For any thread."""
+
+    def __init__(self, key_file: Callable[[], str], ask: AskPassphrase | None = None) -> None:
+        """``key_file``: the path of the one that is set, "" for none."""
+        self._key_file = key_file
+        self._ask = ask
+        self._known: dict[Path, LibraryKey] = {}
+        self._lock = threading.RLock()
+
+    def of(self, folder: Path, *, name: str = "") -> LibraryKey | None:
+        """Of the library in ``folder``; None where it is not encrypted. ``name``: how people call it.
+
+        Raises LibraryLocked, LibraryDamaged, LibraryVersionUnknown.
+        """
+        if not is_encrypted(folder):
+            return None
+        with self._lock:
+            if folder not in self._known:
+                self._known[folder] = self._opened(folder, name or folder.name)
+            return self._known[folder]
+
+    def known(self, folder: Path) -> LibraryKey | None:
+        """As :meth:`of`, without asking anybody. Raises LibraryLocked where it was not opened before."""
+        from edgerag.encryption.key_record import needs_opener, read_record
+
+        if not is_encrypted(folder):
+            return None
+        with self._lock:
+            if folder not in self._known:
+                raise needs_opener(read_record(folder), where=str(folder))
+            return self._known[folder]
+
+    def is_locked(self, folder: Path) -> bool:
+        """Whether opening it would ask somebody."""
+        from edgerag.encryption.key_record import read_record
+
+        if not is_encrypted(folder):
+            return False
+        with self._lock:
+            if folder in self._known:
+                return False
+        return read_record(folder).kind == "passphrase" or not self._key_file()
+
+    def ask_nobody(self) -> None:
+        """From now on what was not opened yet raises LibraryLocked."""
+        with self._lock:
+            self._ask = None
+
+    def put(self, folder: Path, key: LibraryKey | None) -> None:
+        """What opens it from now on."""
+        with self._lock:
+            self._known.pop(folder, None)
+            if key is not None:
+                self._known[folder] = key
+
+    def _opened(self, folder: Path, name: str) -> LibraryKey:
+        from edgerag.encryption.key_record import needs_opener, read_record, unwrap
+        from edgerag.encryption.keys import Passphrase, read_key_file
+        from edgerag.locations import user_path
+        from edgerag.machine.core_dumps import forbid_core_dumps
+
+        forbid_core_dumps()
+        record = read_record(folder)
+        if record.kind == "key file":
+            if not self._key_file():
+                raise needs_opener(record, where=str(folder))
+            return unwrap(record, read_key_file(user_path(self._key_file())), where=str(folder))
+        if self._ask is None:
+            raise needs_opener(record, where=str(folder))
+        for left in reversed(range(_TRIES)):
+            text = self._ask(name)
+            if not text:
+                raise needs_opener(record, where=str(folder))
+            opener: Opener = Passphrase(text)
+            try:
+                return unwrap(record, opener, where=str(folder))
+            except LibraryLocked:
+                if not left:
+                    raise
+        raise AssertionError("the last try raises")

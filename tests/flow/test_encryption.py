@@ -1,0 +1,300 @@
+"""Encrypted libraries as a user has them: made, asked, carried, opened and not opened; and what is found on the disk by
+somebody who looks for a word of a document meanwhile and afterwards."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import stat
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edgerag.config import Settings
+from edgerag.encryption import key_record
+from edgerag.locations import locate
+from edgerag.session import Session
+from edgerag.ui import passphrase
+from edgerag.ui.cli import main
+
+pytest.importorskip("sqlcipher3")
+EXAMPLES = Path(__file__).parents[2] / "examples" / "docs"
+CANARY = "Quetzalcoatlus"
+SPELLED = tuple(
+    word.encode(encoding)
+    for word in (CANARY, CANARY.lower(), CANARY[:9].lower())
+    for encoding in ("utf-8", "utf-16-le")
+)
+PASSPHRASE = "correct horse battery"
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> Path:
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    text = f"# The {CANARY} pump\n\nThe {CANARY} pump runs at 41 degrees and is cleaned on Fridays.\n"
+    (folder / f"{CANARY}.md").write_text(text * 3)
+    (folder / f"{CANARY}.html").write_text(f"<h1>{CANARY}</h1><p>The valve of the {CANARY} pump is blue.</p>")
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.4 " + CANARY.encode())
+    return folder
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the person at the terminal types, one after the other; the cost of guessing is as small as can be."""
+    answers: list[str] = []
+    monkeypatch.setattr(passphrase, "_has_terminal", lambda: True)
+    monkeypatch.setattr(getpass, "getpass", lambda _prompt: answers.pop(0) if answers else "")
+    monkeypatch.setattr(key_record, "SCRYPT_N", 16)
+    monkeypatch.setitem(key_record._SCRYPT, "n", 16)
+    monkeypatch.setattr(key_record.wrap, "__kwdefaults__", {"scrypt_n": 16})
+    return answers
+
+
+class Lookout:
+    """Looks through all files in some folders, again and again, for words."""
+
+    def __init__(self, *folders: Path) -> None:
+        self._folders = folders
+        self.found: set[str] = set()
+        self.rounds = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Lookout:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self.look()
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.02):
+            self.look()
+
+    def look(self) -> None:
+        self.rounds += 1
+        for folder in self._folders:
+            for path in folder.rglob("*"):
+                if "models" in path.parts:
+                    continue
+                name = str(path)
+                try:
+                    data = path.read_bytes() if path.is_file() else b""
+                except OSError:
+                    continue  # it went meanwhile
+                if CANARY.lower() in path.name.lower() or any(word in data for word in SPELLED):
+                    self.found.add(name)
+                if data.startswith(b"SQLite format 3"):
+                    self.found.add(f"{name} is a plain database")
+
+
+def hits(capsys: pytest.CaptureFixture[str], *options: str) -> list[str]:
+    capsys.readouterr()
+    assert main([*options, "search", "When is the pump cleaned?", "--json"]) == 0
+    return [hit["text"] for hit in json.loads(capsys.readouterr().out)["hits"]]
+
+
+def test_no_word_of_a_document_is_on_the_disk(
+    documents: Path, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it is ingested, asked with a chat model, merged, exported and imported, and after all of that."""
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    for variable in ("TMPDIR", "SQLITE_TMPDIR"):
+        monkeypatch.setenv(variable, str(temporary))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    key = str(tmp_path / "key")
+    use = ["--library", "secret", "--key-file", key]
+    with Lookout(home, temporary) as lookout:
+        assert main(["library", "encrypt", "secret", "--new-key-file", key]) == 0
+        assert main([*use, "ingest", str(documents), "--quiet", "--trace-content"]) == 1, "one of them is broken"
+        question = f"When is the {CANARY} pump cleaned?"
+        assert main([*use, "ask", question, "--trace-content"]) == 0
+        assert main([*use, "--no-llm", "ask", question]) == 0
+        assert main([*use, "library", "compact"]) == 0
+        assert main([*use, "library", "export", "secret", str(home / "out.edgerag"), "--quiet"]) == 0
+        assert main([*use, "library", "import", str(home / "out.edgerag"), "--name", "copy", "--quiet"]) == 0
+        assert main([*use, "library", "rekey", "secret", "--anew", "--new-key-file", key, "--quiet"]) == 0
+        settings = Settings()
+        library = type(settings.library)(name="secret", key_file=key)
+        with Session(type(settings)(library=library), locate(os.environ)) as session:
+            exchange = session.threads.ask(question, library="secret")
+            session.threads.keep_text(exchange.id, f"The {CANARY} pump is cleaned on Fridays.")
+    assert lookout.rounds > 20
+    assert not lookout.found
+    assert CANARY in hits(capsys, *use)[0]
+    assert hits(capsys, "--library", "copy", "--key-file", key) == hits(capsys, *use)
+    assert main([*use, "threads", "list"]) == 0
+    assert CANARY in capsys.readouterr().out
+    assert main([*use, "trace"]) == 0
+    assert main([*use, "library", "verify"]) == 0
+    with Lookout(home, temporary) as lookout:
+        assert main(["--library", "plain", "ingest", str(documents), "--quiet"]) == 1
+    assert lookout.found, "it finds what is there to be found"
+
+
+def test_files_and_folders_are_the_owners_alone(
+    documents: Path, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a plain library and an encrypted one, whatever the umask is."""
+    key = str(tmp_path / "key")
+    before = os.umask(0)
+    try:
+        assert main(["library", "encrypt", "secret", "--new-key-file", key]) == 0
+        for use in (["--library", "plain"], ["--library", "secret", "--key-file", key]):
+            assert main([*use, "ingest", str(documents), "--quiet"]) == 1
+            assert main([*use, "--no-llm", "ask", "When is it cleaned?"]) == 0
+        assert main(["library", "export", "plain", str(home / "out.edgerag"), "--quiet"]) == 0
+        assert main(["library", "import", str(home / "out.edgerag"), "--name", "copy", "--quiet"]) == 0
+        assert main(["config", "set", "library.vectors", "f16"]) == 0
+        with Session(Settings(), locate(os.environ)) as session:
+            session.threads.ask("anything", library="plain")
+    finally:
+        os.umask(before)
+    wide = {
+        str(path.relative_to(home)): oct(stat.S_IMODE(path.stat().st_mode))
+        for path in home.rglob("*")
+        if "models" not in path.parts and stat.S_IMODE(path.stat().st_mode) & 0o077
+    }
+    assert not wide
+    capsys.readouterr()
+
+
+def test_a_library_is_encrypted_and_decrypted_where_it_lies(
+    home: Path, typed: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--library", "pumps", "ingest", str(EXAMPLES), "--quiet"]) == 0
+    expected = hits(capsys, "--library", "pumps")
+    typed += [PASSPHRASE, PASSPHRASE]
+    assert main(["library", "encrypt", "pumps", "--quiet"]) == 0
+    said = capsys.readouterr().err
+    assert "7 documents" in said
+    assert "nobody can bring it back" in said
+    assert "not wiped" in said, "what may remain is said"
+    typed.append(PASSPHRASE)
+    assert hits(capsys, "--library", "pumps") == expected
+    assert main(["library", "encrypt", "pumps"]) == 2, "it is already"
+    typed += [PASSPHRASE, "another passphrase", "another passphrase"]
+    assert main(["library", "rekey", "pumps"]) == 0
+    typed += [PASSPHRASE, PASSPHRASE, PASSPHRASE]
+    assert main(["--library", "pumps", "search", "pump"]) == 3
+    assert "does not open" in capsys.readouterr().err
+    typed += ["wrong one", "another passphrase"]
+    assert hits(capsys, "--library", "pumps") == expected, "a slip can be made good"
+    typed.append("another passphrase")
+    assert main(["library", "decrypt", "pumps", "--quiet"]) == 0
+    assert hits(capsys, "--library", "pumps") == expected
+    assert main(["library", "decrypt", "pumps"]) == 2
+    assert main(["library", "rekey", "pumps"]) == 2
+    assert main(["library", "decrypt", "nothing"]) == 3
+    assert not typed
+
+
+def test_two_passphrases_that_differ_change_nothing(
+    home: Path, typed: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed += [PASSPHRASE, PASSPHRASE + "x"]
+    assert main(["library", "encrypt", "new"]) == 2
+    typed += ["short", "short"]
+    assert main(["library", "encrypt", "new"]) == 2
+    assert not (home / "indexes" / "new").exists()
+
+
+def test_without_its_key_nothing_is_told_but_that_it_is_encrypted(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = str(tmp_path / "key")
+    assert main(["library", "encrypt", "secret", "--new-key-file", key]) == 0
+    assert main(["--library", "secret", "--key-file", key, "ingest", str(EXAMPLES), "--quiet"]) == 0
+    monkeypatch.setattr(passphrase, "_has_terminal", lambda: False)
+    capsys.readouterr()
+    for command in (
+        ["search", "pump"],
+        ["ask", "pump"],
+        ["library", "verify"],
+        ["library", "compact"],
+        ["threads", "list"],
+    ):
+        assert main(["--library", "secret", *command]) == 3
+        assert "--key-file" in capsys.readouterr().err
+    assert main(["--library", "secret", "status"]) == 0
+    assert "key file" in capsys.readouterr().out
+    assert main(["--library", "secret", "status", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["encrypted"]["opened_by"] == "key file"
+    main(["--library", "secret", "doctor", "--json"])
+    findings = {each["name"]: each for each in json.loads(capsys.readouterr().out)["findings"]}
+    assert findings["library"]["severity"] == "info"
+    assert "encrypted" in findings["library"]["message"]
+    (tmp_path / "other").write_bytes(b"x" * 64)
+    assert main(["--library", "secret", "--key-file", str(tmp_path / "other"), "search", "pump"]) == 3
+    assert "does not open" in capsys.readouterr().err
+    (home / "indexes" / "secret" / "library.key").unlink()
+    assert main(["--library", "secret", "--key-file", key, "search", "pump"]) == 3
+    assert "library.key is gone" in capsys.readouterr().err
+
+
+def test_a_bundle_carries_none(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its installer could ask nobody, and would give up for want of a key."""
+    assert main(["library", "encrypt", "secret", "--new-key-file", str(tmp_path / "key")]) == 0
+    out = str(tmp_path / "bundle")
+    assert main(["bundle", "create", out, "--models", "none", "--library", "secret"]) == 2
+    assert "library export" in capsys.readouterr().err
+    assert not Path(out).exists()
+
+
+def test_several_libraries_of_which_one_stays_locked(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The others answer, and it is said which one did not."""
+    key = str(tmp_path / "key")
+    assert main(["library", "encrypt", "secret", "--new-key-file", key]) == 0
+    assert main(["--library", "secret", "--key-file", key, "ingest", str(EXAMPLES), "--quiet"]) == 0
+    assert main(["--library", "open", "ingest", str(EXAMPLES), "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["--library", "open", "--library", "secret", "search", "pump"]) == 1
+    assert "secret" in capsys.readouterr().err
+    assert main(["--library", "open", "--library", "secret", "--key-file", key, "search", "pump"]) == 0
+
+
+def test_secrets_are_in_no_file_and_no_message(
+    home: Path, typed: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed += [PASSPHRASE, PASSPHRASE, PASSPHRASE, "not the right one", PASSPHRASE]
+    assert main(["library", "encrypt", "secret"]) == 0
+    assert main(["--library", "secret", "ingest", str(EXAMPLES), "--quiet"]) == 0
+    assert main(["--library", "secret", "--no-llm", "ask", "What moves water?", "--trace-content"]) == 0
+    said = "".join(capsys.readouterr())
+    for secret in (PASSPHRASE, "not the right one"):
+        assert secret not in said
+        for path in home.rglob("*"):
+            if path.is_file() and "models" not in path.parts:
+                assert secret.encode() not in path.read_bytes()
+
+
+def test_a_day_in_the_terminal_ui_asks_before_anything_is_opened(
+    home: Path, typed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed += [PASSPHRASE, PASSPHRASE]
+    assert main(["library", "encrypt", "secret"]) == 0
+    opened: list[Any] = []
+    monkeypatch.setattr(
+        "edgerag.ui.tui.app.run", lambda session, _sources: opened.append(session.locked_library()) or 0
+    )
+    terminal: Callable[[], bool] = lambda: True  # noqa: E731
+    monkeypatch.setattr("sys.stdin.isatty", terminal, raising=False)
+    monkeypatch.setattr("sys.stdout.isatty", terminal, raising=False)
+    typed.append(PASSPHRASE)
+    assert main(["--library", "secret"]) == 0
+    assert opened == [None]
+    assert not typed
+    assert main(["--library", "secret"]) == 3, "who gives up sees no screen"
+    assert len(opened) == 1
+    assert main(["--library", "other", "--library", "secret"]) == 0, "one of several is left out"
+    assert len(opened) == 2

@@ -1,0 +1,454 @@
+"""A library that is encrypted: it does all that a plain one does, says nothing without its key, and is made and unmade
+without a moment at which neither is whole."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from edgerag.encryption.database import connect
+from edgerag.encryption.key_record import FILE_NAME, is_encrypted, read_record, unwrap, wrap, write_record
+from edgerag.encryption.keys import KeyFile, LibraryKey, new_library_key
+from edgerag.errors import LibraryDamaged, LibraryError, LibraryLocked, LibraryOutdated, LibraryVersionUnknown
+from edgerag.index import bringing_up, encrypting, migrations, package
+from edgerag.index.encrypting import NewKey, encrypt_anew
+from edgerag.index.hnsw.residency import Residency
+from edgerag.index.library import Library, open_library
+from edgerag.index.package import read_manifest
+from edgerag.index.repair import repair_database
+from edgerag.index.store import Store
+from edgerag.index.travel import arrive, leave
+from edgerag.types import EmbedderIdentity
+
+pytest.importorskip("sqlcipher3")
+ROOT = Path(__file__).parents[3]
+CANARY = "canarybird"
+OPENER = KeyFile(b"k" * 64)
+PARAGRAPHS = [f"{CANARY} paragraph{n} about pump number {n} and its valve" for n in range(60)]
+
+
+def quiet(_done: int, _total: int) -> None:
+    """Progress that nobody watches."""
+
+
+def new_key() -> NewKey:
+    key = new_library_key()
+    return NewKey(key, wrap(key, OPENER))
+
+
+class Made:
+    """A folder with a library, and its key if it has one."""
+
+    def __init__(self, folder: Path, material: Any) -> None:
+        self.folder, self.material = folder, material
+        self.key: LibraryKey | None = None
+
+    def open(self, mode: Any = "read", *, key: Any = "own", folder: Path | None = None) -> Library:
+        return open_library(
+            folder or self.folder,
+            mode=mode,
+            residency=Residency(10**8),
+            identity=self.material.identity if mode == "write" else None,
+            seal_settings=self.material.small,
+            key=self.key if key == "own" else key,
+        )
+
+    def fill(self) -> None:
+        with self.open("write") as library:
+            for number in range(3):
+                self.material.put(
+                    library, f"/docs/{number}", PARAGRAPHS[number * 20 :][:20], title=f"{CANARY} {number}"
+                )
+                self.material.embed_pending(library)
+                library.seal(merge=False)
+            self.material.put(library, "/docs/unsealed", [f"{CANARY} not sealed {n}" for n in range(5)])
+            self.material.embed_pending(library)
+            library.record_failure(f"/docs/{CANARY}.pdf", reason="damaged", size_bytes=1, mtime_ns=1)
+
+    def encrypt(self, to: NewKey | None) -> None:
+        encrypt_anew(self.folder, key=self.key, to=to, progress=quiet)
+        self.key = None if to is None else to.key
+
+
+@pytest.fixture
+def made(tmp_path: Path, material: Any) -> Made:
+    return Made(tmp_path / "home" / "lib", material)
+
+
+def begin_encrypted(made: Made) -> NewKey:
+    to = new_key()
+    made.folder.mkdir(parents=True)
+    write_record(made.folder, to.record)
+    made.key = to.key
+    return to
+
+
+def answers(library: Library, material: Any) -> list[Any]:
+    """What a user sees of it."""
+    found: list[Any] = [library.documents(), library.failures()]
+    for words in ("pump number 7", CANARY, "sealed"):
+        found.append(library.search_keywords(words, limit=20))
+        found.append(library.search_vectors(material.vector(words), limit=20, ef_search=50))
+    found.append([chunk.chunk.text for chunk in library.chunks(range(1, 300))])
+    return found
+
+
+def files_with(folder: Path, *words: bytes) -> list[str]:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return [str(path) for path in files if any(word in path.read_bytes() for word in words)]
+
+
+SPELLED = (CANARY.encode(), CANARY.encode("utf-16-le"), CANARY[:6].encode(), b"by-rule", b"/docs/")
+
+
+def test_it_is_encrypted_from_its_first_document_on(made: Made, material: Any, tmp_path: Path) -> None:
+    plain = Made(tmp_path / "plain", material)
+    plain.fill()
+    begin_encrypted(made)
+    writer = made.open("write")
+    material.put(writer, "/docs/0", PARAGRAPHS)
+    assert files_with(made.folder) == [], "while it is written, too"
+    assert not files_with(made.folder, *SPELLED)
+    writer.remove_documents([1])
+    writer.close()
+    made.fill()
+    assert files_with(plain.folder, *SPELLED)
+    assert not files_with(made.folder.parent, *SPELLED)
+    with plain.open() as one, made.open() as other:
+        expected, found = answers(one, material), answers(other, material)
+        assert [len(each) for each in found] == [len(each) for each in expected]
+        assert sorted(found[-1]) == sorted(expected[-1])
+        assert {finding.severity for finding in other.verify()} == {"ok"}
+
+
+def test_without_the_key_it_says_what_it_needs(made: Made) -> None:
+    begin_encrypted(made)
+    made.fill()
+    for mode in ("read", "write"):
+        with pytest.raises(LibraryLocked, match="encrypted, and its key file was not given"):
+            made.open(mode, key=None)
+    with pytest.raises(LibraryError) as caught:
+        made.open(key=new_library_key())
+    assert CANARY not in str(caught.value)
+    (made.folder / FILE_NAME).unlink()
+    with pytest.raises(LibraryLocked, match="is gone"):
+        made.open(key=None)
+
+
+def test_encrypting_and_decrypting_change_no_answer(made: Made, material: Any) -> None:
+    made.fill()
+    with made.open() as library:
+        expected = answers(library, material)
+    first, second = new_key(), new_key()
+    for to in (first, second, None):
+        made.encrypt(to)
+        assert is_encrypted(made.folder) == (to is not None)
+        assert bool(files_with(made.folder.parent, *SPELLED)) == (to is None)
+        assert [path.name for path in made.folder.parent.iterdir()] == ["lib"], "nothing is left beside it"
+        with made.open() as library:
+            assert answers(library, material) == expected
+            assert {finding.severity for finding in library.verify()} == {"ok"}
+        with made.open("write") as library:  # and it goes on being written
+            assert library.compact().damaged == ()
+        with made.open() as library:
+            assert answers(library, material) == expected
+    assert made.folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_the_old_key_opens_nothing_of_what_was_encrypted_anew(made: Made) -> None:
+    begin_encrypted(made)
+    made.fill()
+    old = made.key
+    made.encrypt(new_key())
+    with pytest.raises(LibraryError):
+        made.open(key=old)
+
+
+def test_another_opener_leaves_the_files_as_they_are(made: Made) -> None:
+    to = begin_encrypted(made)
+    made.fill()
+    other = KeyFile(b"o" * 40)
+    write_record(made.folder, wrap(to.key, other))
+    with pytest.raises(LibraryLocked):
+        unwrap(read_record(made.folder), OPENER, where="")
+    assert unwrap(read_record(made.folder), other, where="") == to.key
+    made.open().close()
+
+
+def test_a_folder_with_something_of_the_users_own_is_left_alone(made: Made) -> None:
+    made.fill()
+    (made.folder / "notes.txt").write_text("mine")
+    with pytest.raises(LibraryError, match=r"notes\.txt"):
+        made.encrypt(new_key())
+    assert (made.folder / "notes.txt").read_text() == "mine"
+    made.open(key=None).close()
+
+
+def test_where_two_folders_cannot_be_exchanged_it_is_refused(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_first: Path, _second: Path) -> None:
+        raise OSError(22, "Invalid argument")
+
+    made.fill()
+    monkeypatch.setattr(encrypting, "exchange", refused)
+    with pytest.raises(LibraryError, match="cannot exchange"):
+        encrypt_anew(made.folder, key=None, to=new_key(), progress=quiet)
+    assert [path.name for path in made.folder.parent.iterdir()] == ["lib"]
+    made.open(key=None).close()
+
+
+KILLED = """
+    import os, signal, sys
+    from pathlib import Path
+    from edgerag.encryption.key_record import wrap
+    from edgerag.encryption.keys import KeyFile, LibraryKey
+    from edgerag.index import encrypting
+    folder, source, target, stop_at = Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
+    count = 0
+    def counted(call):
+        def wrapped(*arguments, **options):
+            global count
+            count += 1
+            if count == stop_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return call(*arguments, **options)
+        return wrapped
+    for name in ("copy_units", "write_copy", "write_record", "exchange", "sync_folder", "_delete"):
+        setattr(encrypting, name, counted(getattr(encrypting, name)))
+    key = LibraryKey(bytes.fromhex(source)) if source else None
+    new = LibraryKey(bytes.fromhex(target)) if target else None
+    to = encrypting.NewKey(new, wrap(new, KeyFile(b"k" * 64))) if new else None
+    encrypting.encrypt_anew(folder, key=key, to=to, progress=lambda done, total: None)
+    print(count)
+"""
+
+
+@pytest.mark.parametrize("what", ["encrypt", "decrypt", "rekey"])
+def test_a_kill_at_any_step_leaves_the_old_or_the_new_one_whole(made: Made, material: Any, what: str) -> None:
+    begun = new_library_key()
+    if what != "encrypt":
+        made.folder.mkdir(parents=True)
+        write_record(made.folder, wrap(begun, OPENER))
+        made.key = begun
+    made.fill()
+    with made.open() as library:
+        expected = answers(library, material)
+    target = None if what == "decrypt" else new_library_key()
+
+    def run(stop_at: int) -> int:
+        key = made.key.master.hex() if made.key else ""
+        to = target.master.hex() if target else ""
+        code = [sys.executable, "-c", textwrap.dedent(KILLED), str(made.folder), key, to, str(stop_at)]
+        environ = os.environ | {"PYTHONPATH": str(ROOT)}
+        return subprocess.run(code, env=environ, check=False, capture_output=True).returncode
+
+    kills, stop_at = 0, 0
+    while True:
+        stop_at += 1
+        code = run(stop_at)
+        killed = code == -signal.SIGKILL
+        assert killed or code == 0
+        kills += killed
+        is_new = is_encrypted(made.folder) and unwrap(read_record(made.folder), OPENER, where="") != made.key
+        is_new = is_new or (what == "decrypt" and not is_encrypted(made.folder))
+        key = target if is_new else made.key
+        with made.open("write", key=key) as library:  # removes what a kill left
+            assert answers(library, material) == expected
+        if is_new and what == "encrypt":
+            assert not files_with(made.folder.parent, *SPELLED), "the replaced one goes with the next writer"
+        if is_new:
+            break
+    assert kills >= 6
+    made.key = target
+
+
+def test_it_is_read_where_nothing_can_be_written(made: Made, material: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an unchanging file, which is what SQLite is told where no journal can be made beside it."""
+    begin_encrypted(made)
+    made.fill()
+    with made.open() as library:
+        expected = answers(library, material)
+
+    def connected(store: Store) -> sqlite3.Connection:
+        store._immutable_state = store._file_state()
+        return store._connect("ro", immutable=True)
+
+    monkeypatch.setattr(Store, "_connect_for_reading", connected)
+    before = {path: path.read_bytes() for path in made.folder.rglob("*") if path.is_file()}
+    with made.open() as library:
+        assert answers(library, material) == expected
+        assert {finding.severity for finding in library.verify()} == {"ok"}
+    assert {path: path.read_bytes() for path in made.folder.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("version", [1, 6, len(migrations.STEPS) - 1])
+def test_one_of_an_older_version_is_read_out_of_a_copy_in_memory(tmp_path: Path, version: int) -> None:
+    key = new_library_key()
+    Store(tmp_path, mode="write", steps=migrations.STEPS[:version], key=key).close()
+    with pytest.raises(LibraryOutdated):
+        Store(tmp_path, mode="read", key=key)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    store = Store(tmp_path, mode="read", as_copy=True, key=key)
+    with store.reading() as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (len(migrations.STEPS),)
+        assert {row[2] for row in db.execute("PRAGMA database_list")} == {""}, "it lies in no file"
+    store.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+    Store(tmp_path, mode="write", key=key).close()
+    Store(tmp_path, mode="read", key=key).close()
+
+
+def test_it_travels_encrypted_and_is_opened_by_its_own_key(made: Made, material: Any, tmp_path: Path) -> None:
+    to = begin_encrypted(made)
+    made.fill()
+    with made.open() as library:
+        expected = answers(library, material)
+    file, other = tmp_path / "x.edgerag", tmp_path / "there" / "other"
+    manifest = leave(made.folder, file, name="lib", progress=quiet, key=to.key)
+    assert manifest.is_encrypted
+    assert not files_with(tmp_path, CANARY.encode())
+    with pytest.raises(LibraryLocked):
+        leave(made.folder, tmp_path / "y", name="lib", progress=quiet)
+    with pytest.raises(LibraryLocked):
+        arrive(file, other, progress=quiet)
+    assert not other.exists()
+    arrive(file, other, progress=quiet, unlock=lambda folder: unwrap(read_record(folder), OPENER, where="it"))
+    assert not files_with(tmp_path, CANARY.encode())
+    with made.open(folder=other) as library:
+        assert answers(library, material) == expected
+        assert {finding.severity for finding in library.verify()} == {"ok"}
+
+
+def test_an_older_program_refuses_such_a_file_by_its_version(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    to = begin_encrypted(made)
+    made.fill()
+    leave(made.folder, tmp_path / "x", name="lib", progress=quiet, key=to.key)
+    monkeypatch.setattr(package, "ENCRYPTED_VERSION", 1)
+    with pytest.raises(LibraryVersionUnknown), (tmp_path / "x").open("rb") as stream:
+        read_manifest(stream, "x")
+
+
+def test_single_bits_are_mended_and_worse_damage_is_named(made: Made, material: Any) -> None:
+    to = begin_encrypted(made)
+    made.fill()
+    with made.open() as library:
+        expected = answers(library, material)
+    database = made.folder / "library.sqlite"
+    raw = database.read_bytes()
+    random = np.random.default_rng(2)
+    for place in (3, *random.integers(0, len(raw), size=4).tolist()):
+        database.write_bytes(raw[:place] + bytes([raw[place] ^ 16]) + raw[place + 1 :])
+        with pytest.raises(LibraryDamaged), made.open("write") as library:
+            material.put(library, "/docs/new", ["one more"])
+        assert repair_database(made.folder, key=to.key).state == "bits"
+        assert database.read_bytes() == raw
+    with made.open() as library:
+        assert answers(library, material) == expected
+
+
+def test_a_page_that_is_gone_costs_its_own_rows(made: Made, material: Any) -> None:
+    to = begin_encrypted(made)
+    with made.open("write") as library:
+        for number in range(40):
+            material.put(library, f"/docs/{number}", [f"document {number} " + "words and words " * 150])
+    database = made.folder / "library.sqlite"
+    raw = bytearray(database.read_bytes())
+    place = len(raw) // 4096 // 2 * 4096
+    raw[place : place + 4096] = bytes(4096)
+    database.write_bytes(raw)
+    done = repair_database(made.folder, key=to.key)
+    assert done.state in ("rebuilt", "bits")
+    with made.open() as library:
+        assert len(library.documents()) >= 35
+        assert not [finding for finding in library.verify() if finding.severity == "error"]
+    assert not files_with(made.folder, b"words and words")
+
+
+def test_a_damaged_segment_is_rescued(made: Made, material: Any) -> None:
+    begin_encrypted(made)
+    made.fill()
+    path = sorted((made.folder / "segments").glob("*.hnsw"))[1]
+    raw = bytearray(path.read_bytes())
+    raw[-200] ^= 1
+    path.write_bytes(raw)
+    with made.open("write") as library:
+        (rescued,) = library.rescue()
+        assert rescued.file == path.name
+        material.embed_pending(library)
+        library.seal()
+        assert {finding.severity for finding in library.verify()} == {"ok"}
+
+
+def test_another_embedder_writes_nothing_in_plain(made: Made, material: Any) -> None:
+    begin_encrypted(made)
+    made.fill()
+    identity = EmbedderIdentity("another-name", "cd" * 32, 24, ("*",))
+    with made.open("write") as library:
+        with library.reembedding(identity) as begun:
+            while pending := begun.pending_chunks(64):
+                rows = np.random.default_rng(len(pending)).normal(size=(len(pending), 24)).astype(np.float32)
+                begun.put_vectors([chunk.id for chunk in pending], rows / np.linalg.norm(rows, axis=1, keepdims=True))
+            begun.seal(progress=lambda _: None, cancelled=lambda: False)
+            assert not files_with(made.folder, CANARY.encode(), b"another-name", b"SQLite format 3")
+            library.switch(begun)
+        assert {finding.severity for finding in library.verify()} == {"ok"}
+    with made.open() as library:
+        assert library.identity == identity
+
+
+def test_a_segment_is_built_without_a_plain_file(made: Made, material: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vectors and graph while it is built: every file that is opened for writing is looked at when it is closed."""
+    begin_encrypted(made)
+    seen: list[str] = []
+    real = os.open
+
+    def watched(path: Any, flags: int, *arguments: Any, **options: Any) -> int:
+        if flags & (os.O_WRONLY | os.O_RDWR):
+            seen.append(str(path))
+        return real(path, flags, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", watched)
+    with made.open("write") as library:
+        material.put(library, "/docs/0", PARAGRAPHS)
+        material.embed_pending(library)
+        library.seal()
+    assert any(name.endswith(".hnsw.tmp") for name in seen)
+    assert not [name for name in seen if "vectors" in name or "graph" in name]
+
+
+def test_settings_of_a_store_hold_for_its_private_copies(made: Made) -> None:
+    """Checking the keyword index copies the database: never into a plain file."""
+    begin_encrypted(made)
+    made.fill()
+    store = Store(made.folder, mode="read", key=made.key)
+    assert store.words_damage() == ""
+    store.close()
+
+
+def test_the_copy_that_is_kept_while_an_older_one_is_brought_up_is_encrypted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, to = tmp_path / "lib", new_key()
+    folder.mkdir()
+    write_record(folder, to.record)
+    Store(folder, mode="write", steps=migrations.STEPS[:-1], key=to.key).close()
+    monkeypatch.setattr(bringing_up, "_discard", lambda path: None)
+    Store(folder, mode="write", key=to.key).close()
+    (kept,) = folder.glob("library.sqlite.v*")
+    assert b"SQLite format 3" not in kept.read_bytes() and not files_with(folder, b"CREATE TABLE")
+    copy = connect(kept, key=to.key)
+    assert migrations.version_of(copy) == len(migrations.STEPS) - 1
+    copy.close()
+    monkeypatch.undo()
+    Store(folder, mode="write", key=to.key).close()
+    assert not list(folder.glob("library.sqlite.v*"))
