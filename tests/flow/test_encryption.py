@@ -81,7 +81,8 @@ class Lookout:
     def look(self) -> None:
         self.rounds += 1
         for folder in self._folders:
-            for path in folder.rglob("*"):
+            # os.walk passes over folders that go meanwhile.
+            for path in (Path(where) / name for where, _, names in os.walk(folder) for name in names):
                 if "models" in path.parts:
                     continue
                 name = str(path)
