@@ -105,7 +105,7 @@ def test_what_does_not_fit_is_said(small: Home) -> None:
     """With half a gibibyte the model does not fit; passages are still found."""
     small.works("ingest", DOCS, "--quiet")
     small.works("ask", QUESTION)
-    done = small.run("ask", QUESTION, machine=of_memory(400 << 20))
+    done = small.run("ask", QUESTION, machine=of_memory(512 << 20))
     assert "Traceback" not in done.stderr
     assert FACT in done.stdout, done.stdout + done.stderr
     assert "memory" in done.stderr or done.returncode == 0
