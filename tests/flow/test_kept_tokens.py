@@ -45,6 +45,7 @@ def environ(tmp_path: Path, models_folder: Path) -> dict[str, str]:
     return {**os.environ, "EDGERAG_HOME": str(tmp_path)}
 
 
+@pytest.mark.long
 def test_tokens_are_kept_used_and_go_with_their_document(tmp_path: Path, environ: dict[str, str]) -> None:
     docs, file = tmp_path / "docs", tmp_path / "indexes" / "default" / "kv" / "tokens.sqlite"
     edgerag("ingest", str(docs), environ=environ)

@@ -71,6 +71,7 @@ def own_models(home: Path, models_folder: Path) -> None:
             shutil.copy(file, home / "models")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("own_models")
 def test_a_day_without_a_network(tiny_chat_file: Path) -> None:
     probe = subprocess.run(["unshare", "-rn", "true"], capture_output=True, check=False)

@@ -274,6 +274,7 @@ def test_the_last_passage_may_be_computed_in_place(
     assert prefill.approximate_spans == ((chat.passages[1].start, chat.passages[1].end),)
 
 
+@pytest.mark.long
 @with_and_without_flash
 @pytest.mark.parametrize("link_tokens", [0, 8, 10_000])
 def test_the_answer_does_not_depend_on_what_was_saved(

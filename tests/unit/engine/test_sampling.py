@@ -83,6 +83,7 @@ def test_zero_is_a_wish() -> None:
     assert resolve(SamplingWishes(temperature=0.0), SamplingWishes(temperature=0.6)).temperature == 0.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key", ["eos", "eot", "eom"])
 def test_every_end_that_the_metadata_names_ends_the_generation(tmp_path: Path, catalog: Catalog, key: str) -> None:
     """What we leave to llama.cpp: an ordinary token becomes an end when the file says so."""
