@@ -15,7 +15,7 @@ from edgerag.engine.tuning.tune import current
 from edgerag.errors import ModelError
 from edgerag.machine.load import CpuLoad
 from edgerag.machine.memory import available_bytes
-from edgerag.machine.mounts import remote_kind
+from edgerag.machine.mounts import shared_kind
 from edgerag.settings.tuning_guide import MachineState, fitting
 from edgerag.types import Finding, ModelFile, Suggestion
 
@@ -43,7 +43,7 @@ def disk_finding(home: Path) -> Finding:
 def shared_findings(home: Path) -> list[Finding]:
     """Whether other machines may use what lies there at the same time, and what that costs."""
     place = next(folder for folder in (home, *home.parents) if folder.exists())
-    kind = remote_kind(str(place))
+    kind = shared_kind(str(place))
     if not kind:
         return []
     return [

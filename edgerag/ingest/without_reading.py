@@ -6,7 +6,7 @@ import hashlib
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from edgerag.index.documents import MovedFile
 from edgerag.ingest.ahead import ToRead
@@ -90,15 +90,18 @@ class WithoutReading(Run):
         """Whether a file that has size and time of one that is gone is another one all the same. A time of whole
         seconds says little: archives, copies and builds give many files one. Of such it is the content that has to be
         the same, since a run may end before it is read, and until then one file's text would stand under another's
-        name."""
+        name. Of an archive no checksum is kept: it has to have the name of the one that is gone."""
         document = self._known.documents.get(old)
-        if document is None or not document.content_sha256 or document.mtime_ns % _SECOND_NS:
+        mtime_ns = (document or self._known.containers[old]).mtime_ns
+        if mtime_ns % _SECOND_NS:
             return False
+        if document is None or not document.content_sha256:
+            return PurePath(new).name != PurePath(old).name
         try:
             with Path(new).open("rb") as stream:
                 return hashlib.file_digest(stream, "sha256").hexdigest() != document.content_sha256
         except OSError:
-            return False  # why it cannot be read is said when it is its turn
+            return True  # nobody knows; why it cannot be read is said when it is its turn
 
     def _has(self, need: str) -> bool:
         """Whether this run has what a file of an earlier run could not be read without."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,26 @@ def test_a_file_that_moved_is_moved(home: Path, tmp_path: Path, mtime_ns: int) -
         *_, done = session.ingest([docs])
         assert [report.moved_from for report in done.reports] == [str(docs / "first.txt")]
         assert done.chunks_embedded == 0
+
+
+def packed(path: Path, text: str) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(zipfile.ZipInfo("inner.txt"), text)
+    os.utime(path, ns=(WHOLE_SECONDS, WHOLE_SECONDS))
+
+
+def test_another_archive_of_the_same_size_and_time_is_not_taken_for_one_that_moved(home: Path, tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    packed(docs / "first.zip", "The heron waits.")
+    with golden.session(home) as session:
+        list(session.ingest([docs]))
+        (docs / "first.zip").unlink()
+        packed(docs / "other.zip", "The otter swims.")
+        *_, done = session.ingest([docs])
+        assert not any(report.moved_from for report in done.reports)
+        assert texts(session) == {"inner.txt": "The otter swims."}
+        (docs / "below").mkdir()
+        (docs / "other.zip").rename(docs / "below" / "other.zip")
+        *_, done = session.ingest([docs])
+        assert str(docs / "other.zip!" / "inner.txt") in [report.moved_from for report in done.reports]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from edgerag.machine.mounts import file_system_of, is_remote, mount_points
+from edgerag.machine.mounts import file_system_of, is_remote, mount_points, shared_kind
 
 MOUNTS = r"""22 1 8:2 / / rw,relatime shared:1 - ext4 /dev/sda2 rw
 30 22 0:25 / /mnt/office rw - nfs4 server:/export rw
@@ -55,3 +55,27 @@ def test_every_mount_point_is_known_whatever_its_name(tmp_path: Path) -> None:
     )
     found = mount_points(tmp_path)
     assert {"/", "/mnt/my stick", "/mnt/over", "/mnt/Gerät \udcff"} <= found and len(found) == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "shared", "remote"),
+    [
+        ("n\u00e1s", "nfs4", True, True),
+        ("n\udce1s", "nfs4", True, True),  # Latin-1 bytes
+        ("two\u2028lines", "cifs", True, True),
+        ("vault", "fuse.gocryptfs", False, True),
+        ("far", "fuse.sshfs", True, True),
+        ("cluster", "ocfs2", True, True),
+        ("disk", "ext4", False, False),
+    ],
+)
+def test_what_other_machines_use_is_known_wherever_it_is_mounted(
+    tmp_path: Path, name: str, kind: str, shared: bool, remote: bool
+) -> None:
+    place = tmp_path / "proc" / "self" / "mountinfo"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(
+        MOUNTS.encode() + f"37 22 8:9 / /mnt/{name} rw - {kind} x rw\n".encode("utf-8", "surrogateescape")
+    )
+    assert shared_kind(f"/mnt/{name}/x", tmp_path) == (kind if shared else "")
+    assert is_remote(f"/mnt/{name}/x", tmp_path) == remote
