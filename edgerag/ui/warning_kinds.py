@@ -16,7 +16,7 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|characters without width|Hidden characters stand"
         ),
     ),
-    ("text that gives orders", re.compile(r"are taken as plain text:")),
+    ("text that gives orders", re.compile(r"taken as plain text:")),
     (
         "damage",
         re.compile(

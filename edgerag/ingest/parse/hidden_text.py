@@ -77,7 +77,7 @@ def _found(text: str) -> Iterator[tuple[int, int, str]]:
 
 def printable(text: str) -> str:
     """What can be seen of a text, on one line."""
-    return " ".join("".join(character for character in text if character.isprintable()).split())
+    return " ".join("".join(each if each.isprintable() else " " if each.isspace() else "" for each in text).split())
 
 
 def _is_right_to_left(text: str) -> bool:
