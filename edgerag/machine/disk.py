@@ -14,6 +14,7 @@ _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of Linux
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 # A folder where a file belongs, or the other way round.
 _IN_THE_WAY = frozenset({errno.EEXIST, errno.EISDIR, errno.ENOTDIR})
+_REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
 def sync_folder(folder: Path) -> None:
@@ -50,8 +51,18 @@ def storage_error(error: OSError, path: Path) -> StorageFull:
     what = "The disk is full" if is_full(error) else "The file system refused"
     return StorageFull(
         f"{what} while working on {path}: {error.strerror or error}.",
-        remedy="Free some space, or check that the folder can be written, and run it again; nothing committed is lost.",
+        remedy=f"{_way_out(error)}, and run it again; nothing committed is lost.",
     )
+
+
+def _way_out(error: OSError) -> str:
+    if is_full(error):
+        return "Free some space"
+    if error.errno == errno.ENOENT:
+        return "Make the folder"
+    if error.errno in _REFUSED:
+        return "Make the folder writable for you"
+    return "Check the disk, and that the folder can be written"
 
 
 def exchange(first: Path, second: Path) -> None:
