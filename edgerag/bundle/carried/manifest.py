@@ -18,7 +18,7 @@ from .refused import Refused
 NAME = "manifest.json"
 SIGNATURE_NAME = "manifest.json.minisig"
 FORMAT = "edgerag-bundle"
-VERSION = 2  # 1 had no digest of itself
+VERSION = 2  # with a digest of itself, and only such are read
 LARGEST_BYTES = 16_000_000  # of 100,000 files; more is none of ours
 _PIECE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+!-]{0,199}")
 _DEEPEST = 5
