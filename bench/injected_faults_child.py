@@ -25,10 +25,11 @@ from fakes import HashingEmbedder, ScriptedGenerator  # type: ignore[import-not-
 from faults.children import in_child  # type: ignore[import-not-found]
 
 from edgerag.config import GenerationSettings, IngestSettings, RetrievalSettings, Settings, TraceSettings
-from edgerag.errors import EdgeragError, memory_short
+from edgerag.errors import EdgeragError
 from edgerag.index.hnsw import build  # noqa: F401 - with hnswlib, so that no child has to
 from edgerag.index.segments import SealSettings
 from edgerag.locations import Locations
+from edgerag.memory_shortage import shortage_told
 from edgerag.session import Session
 from edgerag.types import AnswerDone, IngestDone
 
@@ -143,16 +144,7 @@ def _passage(hit: Any) -> list[Any]:
 def arm(home: Path, fault: dict[str, Any]) -> None:
     """In the child, before its job."""
     kind, at = fault["kind"], fault.get("at", 0)
-    if kind == "count" or kind in (
-        "kill-before",
-        "kill-after",
-        "short-kill",
-        "enospc",
-        "full",
-        "short-full",
-        "eio",
-        "dead",
-    ):
+    if kind in ("count", "kill-before", "kill-after", "enospc", "full", "eio", "dead"):
         shim_kind = b"none" if kind == "count" else kind.encode()
         _SHIM.faults_arm(os.fsencode(home), ctypes.c_long(at), shim_kind, None, None, 1)
     if kind == "count" or kind.startswith("read-eio"):
@@ -171,12 +163,8 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
 
     def work(tell: Tell) -> None:
         arm(home, fault)
-        try:
+        with shortage_told():  # as the command line does
             getattr(User(home, job, tell), job["job"])()
-        except (MemoryError, OSError, ImportError, SystemError) as error:  # as the command line does
-            if (told_instead := memory_short(error)) is None:
-                raise
-            raise told_instead from error
         if fault["kind"] == "count":
             tell(["counts", [_SHIM.faults_counted(), _SHIM.read_faults_counted(), _SHIM.allocations_counted()]])
 

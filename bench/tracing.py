@@ -205,7 +205,7 @@ def after_an_answer(answer: Answer, home: Path) -> dict[str, float]:
     tracing = Tracing()
     times: dict[str, list[float]] = {"spans": [], "otlp": [], "ring": []}
     size = 0
-    with TraceRing(home / "other.sqlite", mode="write") as ring:
+    with TraceRing(home / "other.sqlite", writing="WAL") as ring:
         for number in range(100):
             began = time.perf_counter()
             spans = tracing.made(answer_span(MeasuredAnswer(trace.began_ns, 1.0, trace.spans, answer)))

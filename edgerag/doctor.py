@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # The smallest default setup (models, contexts, index budget) stays under this.
 _COMFORTABLE_BYTES = 1_000_000_000
+_FINDING_OF: dict[NativeLibrary, str] = {"llama.cpp": "engine", "hnswlib": "index"}
 _BANDWIDTH_S = 0.2  # hardly felt; half of it fills the buffer
 
 
@@ -135,16 +136,23 @@ def _bandwidth_finding(plan: CorePlan) -> Finding:
 
 
 def engine_findings(models: Path) -> list[Finding]:
-    """The engine, unless it or the builder of the index would die here. ``models``: the folder of models."""
-    troubles = [trouble for library in get_args(NativeLibrary) if (trouble := find_trouble(models, library))]
-    if troubles:
-        return [Finding("engine", "error", trouble.message, trouble.remedy) for trouble in troubles]
+    """The engine, and the builder of the index if it would die here. ``models``: the folder of models."""
+    troubles = {library: find_trouble(models, library) for library in get_args(NativeLibrary)}
+    findings = [
+        Finding(_FINDING_OF[library], "error", trouble.message, trouble.remedy)
+        for library, trouble in troubles.items()
+        if trouble is not None
+    ]
+    return findings if troubles["llama.cpp"] is not None else [_engine_finding(), *findings]
+
+
+def _engine_finding() -> Finding:
     from edgerag.engine.llama import describe_engine
 
     try:
-        return [Finding("engine", "ok", describe_engine())]
+        return Finding("engine", "ok", describe_engine())
     except EdgeragError as error:
-        return [Finding("engine", "error", error.message, error.remedy)]
+        return Finding("engine", "error", error.message, error.remedy)
 
 
 def model_findings(catalog: Catalog, settings: ModelSettings) -> list[Finding]:

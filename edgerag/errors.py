@@ -11,7 +11,8 @@
     │   │   └── LibraryOutdated           by an older one: opening it for writing brings it up
     │   └── EmbedderMismatch              made with another embedder than the one in use
     ├── ThreadsError                  3   the file of the conversations: damaged, of another version, in use
-    ├── TracesError                   3   the file of the traces, the same; or there is none that was asked for
+    ├── TracesError                   3   the file of the traces: of another version, in use; or none that was asked for
+    │   └── TracesDamaged                 the file is not what it was: it is set aside, and a new one begun
     ├── ModelError                    4
     │   ├── ModelMissing                  not on this machine
     │   ├── ModelDamaged                  not a GGUF, cut short, or not the file it was
@@ -26,12 +27,13 @@
     │   ├── DocumentEncrypted             needs a password
     │   ├── DocumentDamaged               the parser refused it
     │   ├── DocumentGone                  it went while the others were read
+    │   ├── DocumentChanged               its file is another one than was read
     │   └── ParserDied                    its parser crashed, hung or ran out of memory
     ├── ProcessorUnfit                4   this processor lacks what a package was compiled for
     ├── StorageFull                   5   the disk is full, or refuses to write
     │   └── OutputRefused                 standard output cannot be written
-    ├── MemoryShort                  7   the free memory is too little for what was asked
     ├── BundleError                   6   a bundle: changed, not for this machine, or not to be made for want of wheels
+    ├── MemoryShort                   7   the free memory is too little for what was asked
     ├── TooLate                       1   a part of a search was not ready in time; what was is used
     └── Cancelled                   130   the user stopped it
 
@@ -41,8 +43,6 @@ answer of a run that finished with some documents failed.
 
 from __future__ import annotations
 
-import errno
-import re
 from typing import ClassVar
 
 # Against damage: what can be mended alone, and what cannot.
@@ -111,33 +111,6 @@ class TracesError(EdgeragError):
     exit_code = 3
 
 
-class MemoryShort(EdgeragError):
-    """In place of a MemoryError, where it reaches the user."""
-
-    exit_code = 7
-
-    def __init__(self) -> None:
-        super().__init__(
-            "There is too little free memory for this; nothing committed is lost.",
-            remedy="Close other programs, or lower memory.budget and generation.context_tokens, and run it again.",
-        )
-
-
-# What CPython says where there was no memory for the exception either.
-_NOT_EVEN_AN_ERROR = re.compile("without (?:setting an exception|exception set)")
-
-
-def memory_short(error: BaseException) -> MemoryShort | None:
-    """What to tell in place of an error that says, in one of the ways there are, that memory is short; else None."""
-    is_so = (
-        isinstance(error, MemoryError)
-        or (isinstance(error, OSError) and error.errno == errno.ENOMEM)  # no room for a process
-        or (isinstance(error, ImportError) and "failed to map segment" in str(error))  # nor for a shared library
-        or (isinstance(error, SystemError) and _NOT_EVEN_AN_ERROR.search(str(error)) is not None)
-    )
-    return MemoryShort() if is_so else None
-
-
 class TracesDamaged(TracesError):
     pass
 
@@ -202,6 +175,10 @@ class DocumentGone(DocumentError):
     pass
 
 
+class DocumentChanged(DocumentError):
+    pass
+
+
 class ParserDied(DocumentError):
     pass
 
@@ -216,6 +193,18 @@ class OutputRefused(StorageFull):
 
 class BundleError(EdgeragError):
     exit_code = 6
+
+
+class MemoryShort(EdgeragError):
+    """In place of a MemoryError, where it reaches the user."""
+
+    exit_code = 7
+
+    def __init__(self) -> None:
+        super().__init__(
+            "There is too little free memory for this; nothing committed is lost.",
+            remedy="Close other programs, or lower memory.budget and generation.context_tokens, and run it again.",
+        )
 
 
 class TooLate(EdgeragError):

@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import os
-import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from edgerag.engine.probe import engine_fingerprint
+from edgerag.engine.probe import PORTABLE_ENGINE, engine_fingerprint
 from edgerag.engine.tuning.kept import Kept
 from edgerag.errors import ProcessorUnfit
+from edgerag.machine.trial import foreign_build, tried
 
 NativeLibrary = Literal["llama.cpp", "hnswlib"]
 _EXERCISES: dict[NativeLibrary, str] = {
@@ -29,12 +27,10 @@ _EXERCISES: dict[NativeLibrary, str] = {
     "hnswlib": "from edgerag.index.hnsw.build import exercise; exercise()",
 }
 _REMEDIES: dict[NativeLibrary, str] = {
-    "llama.cpp": "Build the portable one: make prepare, or take it from a bundle.",
+    "llama.cpp": PORTABLE_ENGINE,
     "hnswlib": "Build it for any processor: HNSWLIB_NO_NATIVE=1 pip install --force-reinstall --no-deps --no-cache-dir "
     "--no-binary hnswlib hnswlib",
 }
-_CHILD = "import sys; sys.path.append(sys.argv[1]); "
-_PACKAGE_ROOT = Path(__file__).resolve().parent.parent
 _DEADLINE_S = 120.0  # a cold disk, an emulator; what hangs is left to whoever uses it
 _MOST_KEPT = 16  # machines that share one models folder; builds that were replaced
 
@@ -61,30 +57,18 @@ def find_trouble(models: Path, library: NativeLibrary) -> ProcessorUnfit | None:
     worked = memory.find(key)
     if worked is not None and library in worked.libraries:
         return None
-    code = _tried(library)
-    if code == -signal.SIGILL:
-        return ProcessorUnfit(
-            f"{library} was built for another processor than this one (it died of SIGILL).", remedy=_REMEDIES[library]
-        )
+    code = _code_of(library)
+    if code is not None and (foreign := foreign_build(library, code)):
+        return ProcessorUnfit(foreign, remedy=_REMEDIES[library])
     if code == 0 and models.is_dir():
         memory.keep(key, _Worked(tuple(sorted({*(worked.libraries if worked else ()), library}))))
     return None
 
 
-def _tried(library: NativeLibrary) -> int | None:
+def _code_of(library: NativeLibrary) -> int | None:
     """The exit code of a child that used it; None where it did not end."""
-    # -P: files of the current folder must not pass for modules. No backtrace: ggml would start a debugger.
-    command = [sys.executable, "-P", "-c", _CHILD + _EXERCISES[library], str(_PACKAGE_ROOT)]
     try:
-        return subprocess.run(  # noqa: S603 - our own interpreter and module
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=_DEADLINE_S,
-            check=False,
-            env={**os.environ, "GGML_NO_BACKTRACE": "1"},
-        ).returncode
+        return tried(_EXERCISES[library], deadline_s=_DEADLINE_S).returncode
     except subprocess.TimeoutExpired:
         return None
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
-from edgerag.errors import MemoryShort
+from edgerag.thread_start import start_daemon
 
 T = TypeVar("T")
 
@@ -21,17 +21,13 @@ class Supplier(Generic[T]):
         self._future: Future[T] | None = None
 
     def start(self) -> None:
-        """Begins making it in a background thread, unless it is made or being made."""
-        future, owned = self._claim()
-        if owned:
-            # A daemon: a program that wants to exit does not wait for a model to load.
-            thread = threading.Thread(target=self._run, args=(future,), name="supplier", daemon=True)
-            try:
-                thread.start()
-            except RuntimeError:  # the system has no room for one more: whoever needs it makes it
-                with self._lock:
-                    self._future = None
-                future.set_exception(MemoryShort())  # whoever came between
+        """Begins making it in a background thread, unless it is made or being made. Where no thread starts, whoever
+        needs it makes it."""
+        with self._lock:  # until the thread has started: nobody waits for one that never does
+            if not self._is_claimed():
+                future: Future[T] = Future()
+                if start_daemon(threading.Thread(target=self._run, args=(future,), name="supplier")):
+                    self._future = future
 
     def __call__(self) -> T:
         future, owned = self._claim()
@@ -54,11 +50,15 @@ class Supplier(Generic[T]):
 
     def _claim(self) -> tuple[Future[T], bool]:
         with self._lock:
-            future = self._future
-            if future is not None and not (future.done() and future.exception() is not None):
-                return future, False
+            if self._future is not None and self._is_claimed():
+                return self._future, False
             future = self._future = Future()
             return future, True
+
+    def _is_claimed(self) -> bool:
+        """Whether it is made or being made; a failure is neither."""
+        future = self._future
+        return future is not None and not (future.done() and future.exception() is not None)
 
     def _run(self, future: Future[T]) -> None:
         try:

@@ -156,9 +156,8 @@ def build(requirement: str, environment: dict[str, str], *, minutes: str) -> Non
 
 
 def compiles(flag: str) -> bool:
-    """Whether the C++ compiler knows ``flag``."""
-    compiler = (os.environ.get("CXX") or next(filter(shutil.which, ("c++", "g++", "clang++")))).split()
-    command = [*compiler, flag, "-fsyntax-only", "-x", "c++", os.devnull]
+    """Whether the C++ compiler knows ``flag``. Raises Missing where there is none."""
+    command = [*compiler(), flag, "-fsyntax-only", "-x", "c++", os.devnull]
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
@@ -204,11 +203,17 @@ def is_cached(requirement: str) -> bool:
 
 
 def check_compiler() -> None:
-    compiler = os.environ.get("CXX") or next(filter(shutil.which, ("c++", "g++", "clang++")), None)
-    if compiler is None or shutil.which(compiler.split()[0]) is None:
-        raise Missing(f"A C++ compiler is missing. Install it: {install_command()}")
+    compiler()
     if not (Path(sysconfig.get_path("include")) / "Python.h").is_file():
         raise Missing(f"The headers of this Python (Python.h) are missing. Install them: {install_command()}")
+
+
+def compiler() -> list[str]:
+    """The command of the C++ compiler. Raises Missing where there is none."""
+    command = (os.environ.get("CXX") or next(filter(shutil.which, ("c++", "g++", "clang++")), "")).split()
+    if not command or shutil.which(command[0]) is None:
+        raise Missing(f"A C++ compiler is missing. Install it: {install_command()}")
+    return command
 
 
 def install_command() -> str:

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from typing import TypeVar
 
 from edgerag.errors import Cancelled
+from edgerag.thread_start import start_daemon
 from edgerag.types import CancelCheck
 
 T = TypeVar("T")
@@ -16,7 +17,8 @@ _POLL_S = 0.05  # how soon a cancel is noticed while a model loads
 
 
 def start(make: Callable[[], T], *, name: str) -> Future[T]:
-    """Runs ``make`` in a thread of its own. A daemon: leaving the program never waits for it."""
+    """Runs ``make`` in a thread of its own, for which leaving the program never waits. Where no thread starts, it is
+    run before this returns."""
     future: Future[T] = Future()
 
     def run() -> None:
@@ -25,9 +27,7 @@ def start(make: Callable[[], T], *, name: str) -> Future[T]:
         except BaseException as error:  # noqa: BLE001 - handed to the thread that waits for the result
             future.set_exception(error)
 
-    try:
-        threading.Thread(target=run, name=name, daemon=True).start()
-    except RuntimeError:  # the system has no room for one more: here, then
+    if not start_daemon(threading.Thread(target=run, name=name)):
         run()
     return future
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -22,14 +21,15 @@ from edgerag.engine.files import printable
 from edgerag.errors import EngineUnavailable, ModelDamaged, ModelError, ModelTooLarge
 from edgerag.machine.cpu import read_processor
 from edgerag.machine.stacks import small_stacks
+from edgerag.machine.trial import foreign_build, tried
 from edgerag.types import Message, ModelFile, ModelKind, Sampling
 
 _LEAST_DEADLINE_S = 120.0
 _SLOWEST_BYTES_PER_S = 10_000_000  # an SD card
 _CHECKING_STACK_BYTES = 256 << 10  # of threads that compare numbers, one for each tensor at once
 _MARK = "edgerag-probe:"
-_PACKAGE_ROOT = Path(__file__).resolve().parent.parent.parent
-_CHILD = "import sys; sys.path.append(sys.argv[1]); from edgerag.engine.probe import child; child(sys.argv[2:])"
+_CHILD = "from edgerag.engine.probe import child; child(sys.argv[2:])"
+PORTABLE_ENGINE = "Build the portable one: make prepare, or take it from a bundle."
 
 # Every beginning of a conversation that the program sends.
 _CONVERSATIONS = (("user",), ("system", "user"), ("system", "user", "assistant", "user"))
@@ -49,17 +49,9 @@ def engine_fingerprint() -> str:
 def probe(model: ModelFile) -> None:
     """Loads ``model`` in a child process and lets it work a little. Raises what is wrong with it."""
     deadline_s = _LEAST_DEADLINE_S + model.size_bytes / _SLOWEST_BYTES_PER_S
-    # -P: files of the current folder must not pass for modules. No backtrace: ggml would start a debugger.
-    command = [sys.executable, "-P", "-c", _CHILD, str(_PACKAGE_ROOT), model.kind, str(model.path.resolve())]
+    arguments = (model.kind, str(model.path.resolve()), str(model.context_tokens), str(model.dimension))
     try:
-        done = subprocess.run(  # noqa: S603 - our own interpreter and module
-            [*command, str(model.context_tokens), str(model.dimension)],
-            capture_output=True,
-            timeout=deadline_s,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, "GGML_NO_BACKTRACE": "1"},
-        )
+        done = tried(_CHILD, *arguments, deadline_s=deadline_s)
     except subprocess.TimeoutExpired as error:
         raise ModelError(
             f"{model.path} did not load within {deadline_s:.0f} s.", remedy="Try a smaller model, or a faster disk."
@@ -77,11 +69,8 @@ def probe(model: ModelFile) -> None:
 
 def _death(path: Path, code: int, stderr: str) -> ModelError:
     last = next((line.strip() for line in reversed(stderr.splitlines()) if line.strip()), "")
-    if code == -signal.SIGILL:
-        return EngineUnavailable(
-            "llama.cpp was built for another processor than this one (it died of SIGILL).",
-            remedy="Build the portable one: make prepare",
-        )
+    if foreign := foreign_build("llama.cpp", code):
+        return EngineUnavailable(foreign, remedy=PORTABLE_ENGINE)
     if code == -signal.SIGKILL:
         return ModelTooLarge(f"Loading {path} was killed by the system, most likely for want of memory.")
     how = signal.Signals(-code).name if code < 0 else f"exit code {code}"

@@ -147,8 +147,7 @@ def _tell(db: sqlite3.Connection, news: Sequence[tuple[str, int | None, int | No
     db.executemany("INSERT INTO kv_outbox (document, ordinal, version) VALUES (?, ?, ?)", news)
     (count,) = db.execute("SELECT count(*) FROM kv_outbox").fetchone()
     if count > MOST_NEWS:
-        db.execute("DELETE FROM kv_outbox")
-        db.execute("INSERT INTO kv_outbox (document) VALUES (?)", (_EVERYTHING,))
+        forget_everything(db)
 
 
 def forget_everything(db: sqlite3.Connection) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from edgerag.errors import EdgeragError
 from edgerag.index import at_rest
+from edgerag.thread_start import start_daemon
 
 # Compared in a sixth of a second or less. A larger one would take disk and processor from the question itself.
 MOST_BYTES = 256_000_000
@@ -26,16 +27,17 @@ class RestCheck:
         self._database = database
         self._note = ""
         self._closed = threading.Event()
+        self._begun = False
         self._thread: threading.Thread | None = None
 
     def begin(self) -> None:
-        """Starts it, once."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._look, name="rest-check", daemon=True)
-            try:
-                self._thread.start()
-            except RuntimeError:  # the system has no room for one more thread
-                self._thread = None
+        """Starts it, once. Where no thread starts, it is done before this returns."""
+        if not self._begun:
+            self._begun = True
+            thread = threading.Thread(target=self._look, name="rest-check")
+            if start_daemon(thread):
+                self._thread = thread
+            else:
                 self._look()
 
     def note(self) -> str:

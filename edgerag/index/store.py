@@ -31,6 +31,7 @@ from edgerag.errors import (
     StorageFull,
 )
 from edgerag.index import at_rest, bringing_up, migrations, wholeness
+from edgerag.index.segment_magic import MAGIC
 from edgerag.machine.disk import storage_error
 from edgerag.machine.mounts import is_remote, journal_for
 
@@ -55,8 +56,6 @@ _NO_ROOM_TO_SHARE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.
 # Copying so much takes some seconds before each answer.
 _MOST_COPIED_BYTES = 2_000_000_000
 _COPY_IN_MEMORY_KIB = 65_536  # more of a copy lies in a file
-
-_SEGMENT_MAGIC = b"\x89ERAG\r\n\x1a"  # see hnsw/format.py, which loads numpy
 
 Mode = Literal["read", "write"]
 T = TypeVar("T")
@@ -399,7 +398,7 @@ def _is_segment(path: Path) -> bool:
     """Whether it begins as one."""
     try:
         with path.open("rb") as stream:
-            return stream.read(len(_SEGMENT_MAGIC)) == _SEGMENT_MAGIC
+            return stream.read(len(MAGIC)) == MAGIC
     except OSError:
         return False
 

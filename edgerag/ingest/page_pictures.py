@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from edgerag.config import IngestSettings
-from edgerag.errors import DocumentEncrypted, DocumentGone, DocumentUnsupported
+from edgerag.errors import DocumentChanged, DocumentEncrypted, DocumentGone, DocumentUnsupported
 from edgerag.ingest.member_paths import outer_path
 from edgerag.ingest.parse.process import ParserProcess
 from edgerag.ingest.parse.wire import Failed
@@ -40,8 +40,8 @@ class PagePictures:
     def draw(self, wanted: PageWanted, *, stopped: Callable[[], bool] = lambda: False) -> PagePicture | None:
         """The page, or None when ``stopped()`` turned true meanwhile.
 
-        Raises DocumentError: DocumentGone where the file is not there any more or is another one than was read,
-        DocumentEncrypted, DocumentDamaged, ParserDied.
+        Raises DocumentError: DocumentGone where the file is not there any more, DocumentChanged where it is another
+        one than was read, DocumentEncrypted, DocumentDamaged, ParserDied.
         """
         with self._lock:
             if stopped():
@@ -52,9 +52,9 @@ class PagePictures:
         if isinstance(drawn, Failed):
             raise _said(drawn)
         if drawn.sha256 != self._sha256:
-            raise DocumentGone(
+            raise DocumentChanged(
                 "The file has changed since it was read: its pages may say something else.",
-                remedy="Read it again (F2) to see it as it is.",
+                remedy="Ingest it again to see it as it is.",
             )
         return drawn.picture
 
@@ -74,8 +74,8 @@ def _said(failed: Failed) -> Exception:
     """The error, in words for who looks at a page."""
     match failed.error:
         case DocumentGone():
-            return DocumentGone("The file is no longer where it was read; this is its text.")
+            return DocumentGone("The file is no longer where it was read.")
         case DocumentEncrypted():
-            return DocumentEncrypted("The PDF is protected by a password, which is not kept; this is its text.")
+            return DocumentEncrypted("The PDF is protected by a password, which is not kept.")
         case _:
             return failed.error

@@ -7,7 +7,8 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+
+from edgerag.types import JournalMode
 
 # Of other machines, of a cluster, or of the other side of a virtual machine.
 _SHARED = frozenset(
@@ -35,7 +36,7 @@ def shared_kind(path: str, system: Path = Path("/")) -> str:
     return kind if kind in _SHARED else ""
 
 
-def journal_for(database: Path) -> Literal["WAL", "TRUNCATE"]:
+def journal_for(database: Path) -> JournalMode:
     """How SQLite is to keep transactions of a file there. Its write-ahead log needs memory that all processes share,
     and those on two machines share none (sqlite.org/wal.html): where a disk is shared, the older way, with locks."""
     return "TRUNCATE" if shared_kind(str(database.parent)) else "WAL"

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from edgerag.errors import LibraryMissing
+from edgerag.errors import LibraryMissing, StorageFull
+from edgerag.locations import is_there
 from edgerag.session.wiring import Wiring
 from edgerag.types import (
     Document,
@@ -33,6 +34,18 @@ class Browsing(Wiring):
     def threads(self) -> ThreadStore:
         """The conversations that are kept. Raises ThreadsError, StorageFull."""
         return self._threads()
+
+    def threads_if_any(self) -> ThreadStore:
+        """The same for who makes none: without any where there is no file of them and none can be made. Raises
+        ThreadsError, StorageFull."""
+        try:
+            return self.threads
+        except StorageFull:
+            if is_there(self.locations.threads_file):
+                raise
+            from edgerag.threads.store import ThreadStore
+
+            return ThreadStore(None)
 
     def source_document(self, source: Source) -> ParsedDocument | None:
         """The document of a source as the library has it now, found by its path, or by its number if it was moved;

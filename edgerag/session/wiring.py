@@ -125,7 +125,7 @@ class Wiring:
         if place is not None:
             _made(place)
             key = self._keys.known(place)
-        return TraceRing(file, mode="write", journal=journal_for(file), key=key)
+        return TraceRing(file, writing=journal_for(file), key=key)
 
     def _set_traces_aside(self) -> Path:
         from edgerag.telemetry.ring import set_aside

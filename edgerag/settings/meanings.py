@@ -161,8 +161,8 @@ MEANINGS: Mapping[str, str] = {
     ),
     "ui.page_graphics": (
         "what shows the picture of a page: Kitty's graphics protocol where the terminal says that it knows it "
-        "(`auto`), `kitty` in any case (as in tmux with `allow-passthrough on`), or half `blocks`, which every "
-        "terminal shows"
+        "(`auto`), `kitty` in any case (as in tmux with `allow-passthrough on`), or `blocks` (half-block "
+        "characters), which every terminal shows"
     ),
     "trace.keep": (
         "of how many answers, and of how many ingests, the last traces are kept in the home (docs/tracing.md): "

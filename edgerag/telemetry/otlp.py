@@ -94,7 +94,9 @@ def from_otlp(text: str) -> TraceTree:
         (root,) = below[""]
         return TraceTree(str(records[root]["traceId"]), nested(_read(root, records, below)))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
-        raise TracesError(f"A kept trace is damaged: {error!r}.", remedy="The others can be read.") from error
+        raise TracesError(
+            f"A kept trace is damaged: {error!r}.", remedy="`edgerag trace --list` lists the others."
+        ) from error
 
 
 def _read(key: str, records: Mapping[str, Any], below: Mapping[str, Sequence[str]]) -> Span:

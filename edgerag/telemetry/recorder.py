@@ -22,6 +22,7 @@ from edgerag.telemetry.answer_spans import MeasuredAnswer, answer_span
 from edgerag.telemetry.ingest_spans import MOST_SPANS, MeasuredIngest, ingest_span
 from edgerag.telemetry.spans import Span, Value
 from edgerag.telemetry.stopwatch import Stopwatch
+from edgerag.thread_start import NO_MORE_THREADS, start_daemon
 from edgerag.types import Answer, AnswerDone, IngestDone, LoopbackEndpoint
 
 if TYPE_CHECKING:
@@ -150,6 +151,7 @@ class Recorder:
             self._metrics.close()
 
     def _put(self, work: _Work) -> None:
+        """Hands it to the thread. Where none starts, the trace is not kept, which is said; the next one tries again."""
         settings = self._settings()
         wanted = settings.trace.keep or settings.trace.otlp or settings.metrics.file or settings.metrics.port
         if not wanted:
@@ -158,17 +160,14 @@ class Recorder:
             if self._closed or len(self._waiting) >= _MOST_WAITING:
                 self._troubles.setdefault("Traces were lost: keeping them takes longer than the answers.", False)
                 return
-            self._waiting.append(work)
             if self._thread is None:
                 # A daemon: a hanging disk or collector does not keep the program from ending.
-                thread = threading.Thread(target=self._run, name="traces", daemon=True)
-                try:
-                    thread.start()
-                except RuntimeError:
-                    self._waiting.clear()
-                    self._troubles.setdefault("Traces are not kept: the system has no room for a thread.", False)
+                thread = threading.Thread(target=self._run, name="traces")
+                if not start_daemon(thread):
+                    self._troubles.setdefault(f"Traces are not kept: {NO_MORE_THREADS}.", False)
                     return
                 self._thread = thread
+            self._waiting.append(work)
             self._changed.notify_all()
 
     def _run(self) -> None:

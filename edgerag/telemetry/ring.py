@@ -24,6 +24,7 @@ from edgerag.errors import StorageFull, TracesDamaged, TracesError
 from edgerag.private_database import make_private, reading_uri, writing_uri
 from edgerag.telemetry.otlp import from_otlp
 from edgerag.telemetry.spans import TraceTree
+from edgerag.types.choices import JournalMode
 
 TraceKind = Literal["ask", "ingest"]
 # "ERTR": tells this file from others of SQLite.
@@ -50,6 +51,7 @@ CREATE INDEX traces_by_duration ON traces (kind, duration_ns);
 _STAMPS = ("application_id", "user_version")
 _HEAD = "trace_id, kind, began_ns, duration_ns, outcome, size_bytes"
 _HEAD_TYPES = [str, str, int, int, str, int]
+_OTHERS = "`edgerag trace --list` lists those that can be read."
 _SET_ASIDE = "The next answer sets the file aside and begins a new one."
 
 
@@ -72,17 +74,16 @@ class TraceRing:
         self,
         path: Path,
         *,
-        mode: Literal["read", "write"] = "read",
-        journal: Literal["WAL", "TRUNCATE"] = "WAL",
+        writing: JournalMode | None = None,
         key: LibraryKey | None = None,
     ) -> None:
-        """``journal``: how SQLite keeps transactions there (machine/mounts.py tells). ``key``: of an encrypted one.
+        """``writing``: how SQLite is to keep transactions there (machine/mounts.py tells); None: it is only read.
+        ``key``: of an encrypted one.
         Raises TracesError, StorageFull; to read, TracesError where there is no file."""
         self._path = path
-        self._journal = journal
         self._key = key
         with self._translated():
-            if mode == "write":
+            if writing is not None:
                 make_private(path)
                 self._db = self._connect(writing_uri(path))
             elif path.exists():
@@ -90,7 +91,7 @@ class TraceRing:
             else:
                 raise _nothing_yet()
             try:
-                self._prepare(mode)
+                self._prepare(writing)
             except BaseException:
                 self._db.close()
                 raise
@@ -98,27 +99,27 @@ class TraceRing:
     def _connect(self, uri: str) -> sqlite3.Connection:
         return connect(uri, key=self._key, uri=True, timeout=_BUSY_TIMEOUT_S)
 
-    def _prepare(self, mode: str) -> None:
+    def _prepare(self, writing: JournalMode | None) -> None:
         db = self._db
         application, version = (int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in _STAMPS)
         if application not in (0, APPLICATION_ID) or (version and not application) or version > _VERSION:
             whose = "of another program" if application != APPLICATION_ID else "of a newer version"
             raise TracesError(f"{self._path} is a database {whose}.", remedy="Move it away.")
-        if mode == "read" and not version:  # made by a writer that had no room for more
+        if writing is None and not version:  # made by a writer that had no room for more
             raise _nothing_yet()
-        if mode == "write":
+        if writing is not None:
             db.execute("PRAGMA secure_delete = ON")  # with trace.content there are words in it
-            self._use_log(db)
+            self._use_journal(db, writing)
             db.execute("PRAGMA synchronous = NORMAL")
             db.execute("PRAGMA journal_size_limit = 1000000")
             if not version:
                 self._make()
 
-    def _use_log(self, db: sqlite3.Connection) -> None:
+    def _use_journal(self, db: sqlite3.Connection, journal: JournalMode) -> None:
         """SQLite does not wait for another process that turns to it at this moment."""
         for left in reversed(range(_TRIES)):
             try:
-                db.execute(f"PRAGMA journal_mode = {self._journal}")
+                db.execute(f"PRAGMA journal_mode = {journal}")
                 return
             except sqlite3.OperationalError as error:
                 if not left or error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
@@ -166,10 +167,12 @@ class TraceRing:
             rows = filter(_is_head, self._db.execute(query, (kind,)))
             return [TraceHead(*row) for row in islice(rows, limit)]
 
-    def damaged_count(self) -> int:
-        """Rows that nobody wrote. Raises TracesError."""
+    def damaged_count(self, *, kind: TraceKind) -> int:
+        """Rows that nobody wrote, of this kind or of one that cannot be told any more. Raises TracesError."""
+        others = [each for each in get_args(TraceKind) if each != kind]
         with self._translated():
-            return sum(not _is_head(row) for row in self._db.execute(f"SELECT {_HEAD} FROM traces"))  # noqa: S608
+            rows = self._db.execute(f"SELECT {_HEAD} FROM traces")  # noqa: S608
+            return sum(not _is_head(row) for row in rows if row[1] not in others)
 
     def find(self, wanted: str) -> TraceHead:
         """The one whose id begins so. Raises TracesError for none, or several."""
@@ -190,7 +193,7 @@ class TraceRing:
         """Raises TracesError for a row that nobody wrote."""
         if not _is_head(row):
             what = f"A trace in {self._path} cannot be read: its row is damaged."
-            raise TracesError(what, remedy="The others can be read.")
+            raise TracesError(what, remedy=_OTHERS)
         return TraceHead(*row)
 
     def otlp(self, trace_id: str) -> str:
@@ -206,7 +209,7 @@ class TraceRing:
                 raise ValueError("it is cut short")
             return text.decode()
         except (zlib.error, ValueError, TypeError) as error:
-            raise TracesError(f"The trace {trace_id} is damaged: {error}.", remedy="The others can be read.") from error
+            raise TracesError(f"The trace {trace_id} is damaged: {error}.", remedy=_OTHERS) from error
 
     def tree(self, trace_id: str) -> TraceTree:
         """Raises as :meth:`otlp`."""

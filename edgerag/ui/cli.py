@@ -18,7 +18,8 @@ from importlib import import_module
 from typing import TextIO, get_args
 
 from edgerag import __version__
-from edgerag.errors import EdgeragError, OutputRefused, memory_short
+from edgerag.errors import EdgeragError, OutputRefused
+from edgerag.memory_shortage import shortage_told
 from edgerag.safe_text import escaped
 from edgerag.types import OcrMode
 
@@ -315,7 +316,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and gives its exit code (drawn in errors.py)."""
-    if arguments is None and sys.getfilesystemencoding() != "utf-8":
+    if arguments is None:
         import_module("edgerag.ui.utf8_names").run_with_utf8_names()
     code = _run(arguments)
     if arguments is None:
@@ -343,8 +344,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     if arguments is None:  # as a program; a process that calls us is not ours to shut off
         import_module("edgerag.ui.shutting_off").shut_off(parsed)
     try:
-        import_module("edgerag.ui.processor").check(parsed)  # before any native library is loaded
-        code: int = import_module("edgerag.ui.commands").run(parsed)
+        with shortage_told():
+            import_module("edgerag.ui.processor").check(parsed)  # before any native library is loaded
+            code: int = import_module("edgerag.ui.commands").run(parsed)
     except EdgeragError as error:
         from edgerag.ui import report
 
@@ -360,12 +362,6 @@ def _run(arguments: Sequence[str] | None) -> int:
 
         report.say("edgerag: interrupted")
         return report.EXIT_INTERRUPTED
-    except (MemoryError, OSError, ImportError, SystemError) as error:
-        if (told := memory_short(error)) is None:
-            raise
-        from edgerag.ui import report
-
-        return report.fail(told)
     return code
 
 

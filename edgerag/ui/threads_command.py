@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from edgerag.errors import StorageFull, UsageError
-from edgerag.locations import is_there, user_path
+from edgerag.errors import UsageError
+from edgerag.locations import user_path
 from edgerag.session import Session
 from edgerag.types import Thread, ThreadHead
 from edgerag.ui import output, report
@@ -27,7 +27,7 @@ _NAMED_IN_QUESTION = 10
 
 def run_threads(session: Session, arguments: argparse.Namespace) -> int:
     """Raises EdgeragError."""
-    store = _store(session)
+    store = session.threads_if_any()
     library = None if getattr(arguments, "all", False) else session.settings.library.name
     match arguments.action:
         case "list":
@@ -46,18 +46,6 @@ def run_threads(session: Session, arguments: argparse.Namespace) -> int:
         case action:
             raise AssertionError(f"the parser let {action!r} through")
     return report.EXIT_OK
-
-
-def _store(session: Session) -> ThreadStore:
-    """The conversations; none where there is no file of them and none can be made. Raises ThreadsError, StorageFull."""
-    try:
-        return session.threads
-    except StorageFull:
-        if is_there(session.locations.threads_file):
-            raise
-        from edgerag.threads.store import ThreadStore
-
-        return ThreadStore(None)
 
 
 def _list(store: ThreadStore, library: str | None, *, json: bool) -> int:

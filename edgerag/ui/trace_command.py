@@ -42,8 +42,9 @@ def run_trace(session: Session, arguments: argparse.Namespace) -> int:
     with session.traces() as ring:
         if arguments.list:
             _list(ring.heads(kind=kind, limit=arguments.limit, slowest=arguments.slowest), arguments)
-            if damaged := ring.damaged_count():
-                report.say(f"left out: {damaged} that are damaged.")
+            if damaged := ring.damaged_count(kind=kind):
+                what = "1 damaged trace is" if damaged == 1 else f"{damaged} damaged traces are"
+                report.say(f"{what} left out.")
             return report.EXIT_OK
         if arguments.heatmap:
             _write_heat_map(ring, kind, arguments)

@@ -14,12 +14,13 @@ from driving import Driver, running
 from painted_pages import PaintedPages
 from scripted_session import ScriptedSession
 from textual import events
+from textual.drivers.headless_driver import HeadlessDriver
 from textual.geometry import Offset
 
 from edgerag.errors import DocumentEncrypted, DocumentGone
-from edgerag.types import PagePicture
+from edgerag.types import PagePicture, Source
 from edgerag.ui.tui import kitty, page_look
-from edgerag.ui.tui.page_look import Sizing
+from edgerag.ui.tui.page_look import Look, Sizing
 from edgerag.ui.tui.page_pixels import PASSAGE_INK, QUOTE_INK, PagePixels
 from edgerag.ui.tui.screens.viewer import ViewerScreen
 from edgerag.ui.tui.widgets.page_view import PageView
@@ -156,8 +157,8 @@ async def test_how_documents_are_read_is_remembered_for_the_next_source_and_the_
 @pytest.mark.parametrize(
     "error",
     [
-        DocumentGone("The file is no longer where it was read; this is its text."),
-        DocumentEncrypted("The PDF is protected by a password, which is not kept; this is its text."),
+        DocumentGone("The file is no longer where it was read."),
+        DocumentEncrypted("The PDF is protected by a password, which is not kept."),
     ],
 )
 async def test_what_cannot_be_drawn_says_so_beside_the_text(error: Exception) -> None:
@@ -173,11 +174,11 @@ async def test_what_cannot_be_drawn_says_so_beside_the_text(error: Exception) ->
     async with running(session) as driver:
         await open_sheet(driver)
         await driver.press("v")
-        await driver.see("No picture.", str(error)[:40], "KP40-117 diaphragm, EPDM")
+        await driver.see("No picture; this is the text.", str(error)[:40], "KP40-117 diaphragm, EPDM")
         failing[0] = False
         await driver.press("v")
         await driver.see("Page 2 of 3 · as wide")
-        assert "No picture." not in driver.text
+        assert "No picture" not in driver.text
 
 
 async def test_a_page_that_takes_long_holds_nothing_up_and_is_given_up_for_another() -> None:
@@ -203,6 +204,38 @@ async def test_a_page_that_takes_long_holds_nothing_up_and_is_given_up_for_anoth
             assert "Page 2 of 3 · as wide" in driver.text, "what nobody waits for any more is not shown"
     finally:
         hold.set()
+
+
+class SlowToOpen(ScriptedSession):
+    """Pages are opened only when ``may_open`` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_open, self.opening = threading.Event(), threading.Event()
+
+    def source_pages(self, source: Source) -> PaintedPages:
+        self.opening.set()
+        self.may_open.wait(20)
+        return super().source_pages(source)
+
+
+async def test_two_pages_wanted_at_once_share_one_process_which_is_closed() -> None:
+    session = SlowToOpen()
+    try:
+        async with running(session) as driver:
+            await open_sheet(driver)
+            await driver.press("v")
+            await driver.until(session.opening.is_set)
+            await driver.press("right_square_bracket")
+            await driver.see("Page 3 of 3")
+            session.may_open.set()
+            await driver.until(lambda: painted_rows(driver))
+            assert len(session.opened_pages) == 1
+            assert session.opened_pages[0].drawn[-1].number == 3
+            await driver.press("escape")
+            await driver.until(lambda: session.opened_pages[0].is_closed)
+    finally:
+        session.may_open.set()
 
 
 async def test_without_colour_ink_and_paper_are_told_apart_by_signs() -> None:
@@ -264,10 +297,43 @@ def test_a_cell_says_its_picture_its_row_and_its_column() -> None:
         ("blocks", {"TERM": "xterm-kitty"}, "blocks"),
     ],
 )
-def test_the_terminal_is_asked_nothing(graphics: Any, environ: dict[str, str], look: str) -> None:
+def test_what_a_page_is_shown_by_follows_from_what_the_terminal_says_of_itself(
+    graphics: Any, environ: dict[str, str], look: str
+) -> None:
     assert page_look.sizing(graphics, environ, in_colour=True, true_colour=True).look == look
     assert page_look.sizing(graphics, environ, in_colour=True, true_colour=False).look == "blocks"
     assert page_look.sizing(graphics, environ, in_colour=False, true_colour=True).look == "ink"
+
+
+# What a terminal answers: who it is, where its cursor is and in what state, its colours, whether it shows pictures.
+ASKED = re.compile(r"\x1b\[[0-9;?=>]*c|\x1b\[\??[56]n|\x1b\][0-9;]*\?|\x1b_G[^;]*a=q|\x1b\[[0-9;]*t|\x1bP\+q")
+
+
+@pytest.mark.parametrize("look", ["kitty", "blocks"])
+@pytest.mark.parametrize("in_tmux", [False, True])
+async def test_the_terminal_is_asked_nothing(monkeypatch: pytest.MonkeyPatch, look: Look, in_tmux: bool) -> None:
+    """In all that is written while pages are shown, turned, made larger and left."""
+    written: list[str] = []
+    monkeypatch.setattr(HeadlessDriver, "is_headless", False)
+    monkeypatch.setattr(HeadlessDriver, "write", lambda _, data: written.append(data))
+    monkeypatch.setattr(page_look, "sizing", lambda *_, **__: Sizing(look, (10, 20) if look == "kitty" else (1, 2)))
+    if in_tmux:
+        monkeypatch.setenv("TMUX", "/tmp/tmux-0/default,1,0")
+    async with running() as driver:
+        await open_picture(driver)
+        await driver.press("plus", "right_square_bracket")
+        await driver.see("Page 3 of 3")
+        await driver.press("v")
+        await driver.see("KP40-117 diaphragm, EPDM")
+        await driver.press("escape")
+    output = "".join(written)
+    assert "Page 3 of 3" in output and ("a=T" in output) == (look == "kitty"), "all of it was recorded"
+    assert not ASKED.search(output.replace("\x1b\x1b", "\x1b"))
+
+
+@pytest.mark.parametrize("query", ["\x1b[c", "\x1b[>0c", "\x1b[6n", "\x1b]11;?\x07", "\x1b_Gi=1,a=q,s=1;AAAA\x1b\\"])
+def test_a_question_would_be_found(query: str) -> None:
+    assert ASKED.search(query)
 
 
 async def test_in_such_a_terminal_the_page_is_transmitted_and_its_cells_are_painted(
@@ -324,10 +390,3 @@ def test_a_marker_shows_on_paper_and_on_black() -> None:
         assert inside.upper != outside.upper
     white_on_black = PagePixels(picture(["###.", "####", "####", "####"]))
     assert "".join(run.character * run.count for run in white_on_black.ink_runs(0, 0, 4)) == "   ▀"
-
-
-def test_the_pages_of_the_tests_are_closed_by_who_opened_them() -> None:
-    pages = PaintedPages(ScriptedSession().library["/docs/kestrel-p40-datasheet.pdf"], lambda number: None)
-    assert not pages.is_closed
-    pages.close()
-    assert pages.is_closed

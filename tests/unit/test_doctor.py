@@ -12,6 +12,7 @@ from unit.machine import fixtures
 from edgerag import advice, doctor
 from edgerag.config import ModelSettings
 from edgerag.engine.catalog import Catalog
+from edgerag.errors import ProcessorUnfit
 from edgerag.machine.caches import read_caches
 from edgerag.machine.limits import read_limits
 from edgerag.machine.topology import read_topology
@@ -125,3 +126,15 @@ def test_what_the_doctor_tells_programs_and_people() -> None:
     assert record["suggestions"][0]["command"] == "do it"
     assert "do it" in output.suggestions_text([suggestion]) and output.suggestions_text([]) == ""
     assert output.doctor_record([Finding("c", "error", "no")], [])["state"] == "fail"
+
+
+@pytest.mark.parametrize(("library", "name"), [("llama.cpp", "engine"), ("hnswlib", "index")])
+def test_a_foreign_build_is_named_and_hides_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str, name: str
+) -> None:
+    def trouble(_: Path, tried: str) -> ProcessorUnfit | None:
+        return ProcessorUnfit(f"{tried} was built for another processor.") if tried == library else None
+
+    monkeypatch.setattr(doctor, "find_trouble", trouble)
+    found = {(finding.name, finding.severity) for finding in doctor.engine_findings(tmp_path)}
+    assert found == {(name, "error")} | ({("engine", "ok")} if library == "hnswlib" else set())

@@ -46,3 +46,12 @@ def test_a_compiler_is_asked_what_it_knows(
     monkeypatch.setenv("CXX", str(compiler))
     assert not prepare.compiles(prepare.SME)
     assert prepare.compiles("-march=armv8-a")
+
+
+def test_without_a_compiler_that_is_what_is_said(
+    prepare: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(prepare.Missing, match=r"A C\+\+ compiler is missing"):
+        prepare.compiles(prepare.SME)

@@ -9,7 +9,7 @@ from fakes import HashingEmbedder, ScriptedGenerator
 from unit.ingest import craft
 
 from edgerag.config import Settings
-from edgerag.errors import DocumentGone, DocumentUnsupported
+from edgerag.errors import DocumentChanged, DocumentGone, DocumentUnsupported
 from edgerag.locations import Locations
 from edgerag.session import Session
 from edgerag.types import AnswerDone, PageWanted, Source
@@ -44,7 +44,7 @@ def test_the_page_of_a_source_is_drawn_as_long_as_the_file_is_the_one_that_was_r
             drawn = pages.draw(wanted)
             assert drawn is not None and drawn.page_count == 2 and drawn.quote
             file.write_bytes(craft.text_pdf("Another edition.", SENTENCE))
-            with pytest.raises(DocumentGone, match="has changed"):
+            with pytest.raises(DocumentChanged, match="has changed"):
                 pages.draw(wanted)
             moved = file.rename(docs / "elsewhere.pdf")
             with pytest.raises(DocumentGone, match="no longer where it was read"):

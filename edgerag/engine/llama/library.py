@@ -118,7 +118,7 @@ def _build() -> str:
     """Which code computes: the variant that ggml chose for this processor, or the one there is. Of all variants that it
     looked at, only the chosen one stays mapped."""
     variants = dict.fromkeys(_VARIANT.findall(read_text(Path("/proc/self/maps")) or ""))
-    return f"variant {' and '.join(variants)}" if variants else "one build for all processors or for its builder's"
+    return f"variant {' and '.join(variants)}" if variants else "no variants: one build of llama.cpp"
 
 
 def encoded(text: str) -> bytes:

@@ -28,10 +28,9 @@ from edgerag.encryption.units import UnitDamaged
 from edgerag.errors import REPAIR_LIBRARY, EmbedderMismatch, LibraryDamaged, LibraryVersionUnknown
 from edgerag.index.hnsw import codes
 from edgerag.index.hnsw.source import SegmentSource, open_source
+from edgerag.index.segment_magic import MAGIC
 from edgerag.types import EmbedderIdentity
 
-# Not text, and broken by any transfer that changes line ends or cuts the eighth bit.
-MAGIC = b"\x89ERAG\r\n\x1a"
 VERSION = 2
 OLDEST_VERSION = 1
 PAGE_BYTES = 4096

@@ -36,7 +36,7 @@ from edgerag.ingest.parse.wire import (
     read_reply,
     request_body,
 )
-from edgerag.ingest.parse.wire_page import DrawnPage
+from edgerag.ingest.parse.wire_page import PageReply
 from edgerag.machine.courtesy import step_back
 from edgerag.types import PageWanted
 
@@ -106,7 +106,7 @@ class ParserProcess:
         reply = self._ask(request, stopped)
         if isinstance(reply, ToRecognise) and self._recogniser is not None:
             return self._with_ocr(request, reply.pages, self._recogniser, stopped)
-        return self._no_answer() if isinstance(reply, ToRecognise | Picture | DrawnPage) else reply
+        return self._no_answer() if isinstance(reply, ToRecognise | Picture | PageReply) else reply
 
     def view(
         self,
@@ -115,13 +115,13 @@ class ParserProcess:
         *,
         member: tuple[str, ...] = (),
         stopped: Callable[[], bool] = lambda: False,
-    ) -> DrawnPage | Failed | None:
+    ) -> PageReply | Failed | None:
         """A page of a file, or of one member in it, as it is seen; None when ``stopped()`` turned true meanwhile."""
         request = Request(
             path, "", self._max_file_bytes, self._deadline_s, member, passwords=self._passwords, view=wanted
         )
         reply = self._ask(request, stopped)
-        if reply is None or isinstance(reply, DrawnPage | Failed):
+        if reply is None or isinstance(reply, PageReply | Failed):
             return reply
         return self._no_answer()
 
@@ -145,7 +145,7 @@ class ParserProcess:
                     return self._no_answer()
         recognised.extend(Recognised(page, "", 0.0, _TOO_MANY_PAGES) for page in pages[_MOST_OCR_PAGES:])
         reply = self._ask(replace(request, recognised=tuple(recognised)), stopped)
-        return self._no_answer() if isinstance(reply, ToRecognise | Picture | DrawnPage) else reply
+        return self._no_answer() if isinstance(reply, ToRecognise | Picture | PageReply) else reply
 
     def _no_answer(self) -> Failed:
         self.close()

@@ -35,7 +35,7 @@ from edgerag.ingest.parse.sniff import HEAD_BYTES, Format, needs_whole_file, sni
 from edgerag.ingest.parse.source import Container, Source, Unrecognised
 from edgerag.ingest.parse.text_parts import comes_in_parts, open_parts
 from edgerag.ingest.parse.wire import Failed, FileState, Parsed, Picture, Request, ToRecognise, Unchanged, WorkerReply
-from edgerag.ingest.parse.wire_page import DrawnPage
+from edgerag.ingest.parse.wire_page import PageReply
 from edgerag.types import PageWanted, ParsedDocument
 
 # Imported when the first file of the kind comes: a folder of Markdown never loads a PDF library.
@@ -251,14 +251,14 @@ def _picture(source: Source, page: int) -> Picture:
         raise _Refused(error, format_) from error
 
 
-def _viewed(source: Source, wanted: PageWanted, sha256: str) -> DrawnPage:
+def _viewed(source: Source, wanted: PageWanted, sha256: str) -> PageReply:
     """A page as it is seen."""
     format_: Format | None = None
     try:
         format_ = sniff(source)
         if format_ != "pdf":
             raise DocumentUnsupported("It is no PDF any more.")
-        return DrawnPage(importlib.import_module(_PARSERS[format_]).view(source, wanted), sha256)
+        return PageReply(importlib.import_module(_PARSERS[format_]).view(source, wanted), sha256)
     except DocumentError as error:
         raise _Refused(error, format_) from error
 

@@ -15,8 +15,9 @@ from typing import Any, Final, get_args
 
 from edgerag import errors
 from edgerag.errors import DocumentError
+from edgerag.ingest.parse import wire_fields as fields
 from edgerag.ingest.parse.source import Recognised
-from edgerag.ingest.parse.wire_page import DrawnPage, page_body, read_page, read_wanted, wanted_body
+from edgerag.ingest.parse.wire_page import PageReply, page_body, read_page, read_wanted, wanted_body
 from edgerag.types import Heading, OcrMode, Page, PageWanted, ParsedDocument
 
 MAGIC: Final = b"EDG1"
@@ -40,7 +41,7 @@ class Request:
     recognised: tuple[Recognised, ...] = ()  # what OCR read on the pages that were asked for
     picture_of: int = 0  # draw this page, to be answered with Picture; 0: none
     max_text_bytes: int = MAX_TEXT_BYTES  # of a text that is read in parts
-    view: PageWanted | None = None  # draw this page, to be answered with DrawnPage
+    view: PageWanted | None = None  # draw this page, to be answered with PageReply
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ class Picture:
 
 Reply = Parsed | Unchanged | Failed
 # What a worker may say on the way to it.
-WorkerReply = Reply | ToRecognise | Picture | DrawnPage
+WorkerReply = Reply | ToRecognise | Picture | PageReply
 
 
 def frame(body: Mapping[str, Any]) -> bytes:
@@ -140,7 +141,7 @@ def reply_body(reply: WorkerReply) -> Mapping[str, Any]:
             return {"to_recognise": pages}
         case Picture(data):
             return {"picture": base64.b64encode(data).decode("ascii")}
-        case DrawnPage():
+        case PageReply():
             return {"page": page_body(reply)}
         case Failed(error, skipped, lasting, sha256):
             return {
@@ -157,19 +158,19 @@ def read_request(body: Any) -> Request:
     """Raises ValueError for anything that is not a request."""
     try:
         return Request(
-            path=_text(body["path"]),
-            known_sha256=_text(body["known_sha256"]),
-            max_bytes=_number(body["max_bytes"]),
-            max_text_bytes=_number(body["max_text_bytes"]),
+            path=fields.text(body["path"]),
+            known_sha256=fields.text(body["known_sha256"]),
+            max_bytes=fields.whole_number(body["max_bytes"]),
+            max_text_bytes=fields.whole_number(body["max_text_bytes"]),
             seconds=float(body["seconds"]),
-            member=tuple(_text(name) for name in body["member"]),
-            passwords=tuple(_text(password) for password in body["passwords"]),
+            member=tuple(fields.text(name) for name in body["member"]),
+            passwords=tuple(fields.text(password) for password in body["passwords"]),
             ocr=_ocr_mode(body["ocr"]),
             recognised=tuple(
-                Recognised(_number(page), _text(text), float(confidence), _text(trouble))
+                Recognised(fields.whole_number(page), fields.text(text), float(confidence), fields.text(trouble))
                 for page, text, confidence, trouble in body["recognised"]
             ),
-            picture_of=_number(body["picture_of"]),
+            picture_of=fields.whole_number(body["picture_of"]),
             view=None if body["view"] is None else read_wanted(body["view"]),
         )
     except (KeyError, TypeError) as error:
@@ -182,21 +183,21 @@ def read_reply(body: Any) -> WorkerReply:
         if "error" in body:
             return _read_failure(body)
         if "to_recognise" in body:
-            return ToRecognise(tuple(_number(page) for page in body["to_recognise"]))
+            return ToRecognise(tuple(fields.whole_number(page) for page in body["to_recognise"]))
         if "picture" in body:
-            return Picture(base64.b64decode(_text(body["picture"]), validate=True))
+            return Picture(base64.b64decode(fields.text(body["picture"]), validate=True))
         if "page" in body:
             return read_page(body["page"])
         state = FileState(
-            sha256=_text(body["state"]["sha256"]),
-            size_bytes=_number(body["state"]["size_bytes"]),
-            mtime_ns=_number(body["state"]["mtime_ns"]),
-            content_bytes=_number(body["state"]["content_bytes"]),
+            sha256=fields.text(body["state"]["sha256"]),
+            size_bytes=fields.whole_number(body["state"]["size_bytes"]),
+            mtime_ns=fields.whole_number(body["state"]["mtime_ns"]),
+            content_bytes=fields.whole_number(body["state"]["content_bytes"]),
         )
         if "document" not in body:
             return Unchanged(state)
         document = None if body["document"] is None else _read_document(body["document"])
-        return Parsed(document, state, tuple(_text(name) for name in body["members"]), body["in_parts"] is True)
+        return Parsed(document, state, tuple(fields.text(name) for name in body["members"]), body["in_parts"] is True)
     except (KeyError, TypeError) as error:
         raise ValueError(f"not a reply: {error}") from error
 
@@ -225,17 +226,25 @@ def _state_body(state: FileState) -> Mapping[str, Any]:
 
 
 def _read_failure(body: Any) -> Failed:
-    kind = getattr(errors, _text(body["error"]), None)
+    kind = getattr(errors, fields.text(body["error"]), None)
     if not (isinstance(kind, type) and issubclass(kind, DocumentError)):
         raise ValueError(f"not an error of a document: {body['error']!r}")
-    error = kind(_text(body["message"]), remedy=_text(body["remedy"]))
-    return Failed(error, skipped=body["skipped"] is True, lasting=body["lasting"] is True, sha256=_text(body["sha256"]))
+    error = kind(fields.text(body["message"]), remedy=fields.text(body["remedy"]))
+    return Failed(
+        error, skipped=body["skipped"] is True, lasting=body["lasting"] is True, sha256=fields.text(body["sha256"])
+    )
 
 
 def _read_document(body: Any) -> ParsedDocument:
-    text = _text(body["text"])
-    pages = tuple(Page(_number(n), _number(start), _number(end)) for n, start, end in body["pages"])
-    headings = tuple(Heading(_number(level), _text(title), _number(start)) for level, title, start in body["headings"])
+    text = fields.text(body["text"])
+    pages = tuple(
+        Page(fields.whole_number(n), fields.whole_number(start), fields.whole_number(end))
+        for n, start, end in body["pages"]
+    )
+    headings = tuple(
+        Heading(fields.whole_number(level), fields.text(title), fields.whole_number(start))
+        for level, title, start in body["headings"]
+    )
     position = 0
     for page in pages:
         if not position <= page.start <= page.end <= len(text):
@@ -246,32 +255,26 @@ def _read_document(body: Any) -> ParsedDocument:
         if not position <= heading.start <= len(text):
             raise ValueError("the headings do not lie in the text")
         position = heading.start
-    hidden = tuple((_number(start), _number(end)) for start, end in body["hidden"])
+    hidden = tuple((fields.whole_number(start), fields.whole_number(end)) for start, end in body["hidden"])
     position = 0
     for start, end in hidden:
         if not position <= start <= end <= len(text):
             raise ValueError("the hidden spans do not lie in the text")
         position = end
-    first_line = _number(body["first_line"])
+    first_line = fields.whole_number(body["first_line"])
     if first_line < 1:
         raise ValueError("lines count from 1")
     return ParsedDocument(
         text=text,
-        title=_text(body["title"]),
-        media_type=_text(body["media_type"]),
+        title=fields.text(body["title"]),
+        media_type=fields.text(body["media_type"]),
         pages=pages,
         headings=headings,
-        warnings=tuple(_text(warning) for warning in body["warnings"]),
+        warnings=tuple(fields.text(warning) for warning in body["warnings"]),
         hidden=hidden,
         first_line=first_line,
         dated_ns=_moment(body["dated_ns"]),
     )
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r:.100} is not text")
-    return value
 
 
 def _ocr_mode(value: Any) -> OcrMode:
@@ -282,12 +285,6 @@ def _ocr_mode(value: Any) -> OcrMode:
 
 
 def _moment(value: Any) -> int | None:
-    if value is None or -(2**63) <= _number(value) < 2**63:  # what the database can hold
+    if value is None or -(2**63) <= fields.whole_number(value) < 2**63:  # what the database can hold
         return value  # type: ignore[no-any-return]
     raise ValueError(f"{value!r:.100} is no moment")
-
-
-def _number(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{value!r:.100} is not a whole number")
-    return value

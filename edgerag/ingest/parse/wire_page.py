@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from edgerag.ingest.parse import wire_fields as fields
 from edgerag.types.pictures import MOST_BOXES, MOST_PIXELS, PagePicture, PageWanted, PixelBox
 
 _WIDEST = 20_000  # pixels
@@ -14,7 +15,7 @@ _LAST_PAGE = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class DrawnPage:
+class PageReply:
     """A page as it is seen, and the checksum of the file or the member that it was drawn from."""
 
     picture: PagePicture
@@ -28,14 +29,14 @@ def wanted_body(wanted: PageWanted) -> Mapping[str, Any]:
 def read_wanted(body: Any) -> PageWanted:
     """Raises ValueError, KeyError or TypeError for what is none."""
     return PageWanted(
-        _number(body["number"], 1, _LAST_PAGE),
-        _number(body["width"], 1, _WIDEST),
-        _text(body["passage"]),
-        _text(body["quote"]),
+        fields.number_within(body["number"], 1, _LAST_PAGE),
+        fields.number_within(body["width"], 1, _WIDEST),
+        fields.text(body["passage"]),
+        fields.text(body["quote"]),
     )
 
 
-def page_body(drawn: DrawnPage) -> Mapping[str, Any]:
+def page_body(drawn: PageReply) -> Mapping[str, Any]:
     picture = drawn.picture
     return {
         "number": picture.number,
@@ -49,18 +50,21 @@ def page_body(drawn: DrawnPage) -> Mapping[str, Any]:
     }
 
 
-def read_page(body: Any) -> DrawnPage:
+def read_page(body: Any) -> PageReply:
     """Raises ValueError, KeyError or TypeError for what is none: a picture of another size than it says, boxes outside
     it."""
-    width, height = _number(body["width"], 1, MOST_PIXELS), _number(body["height"], 1, MOST_PIXELS)
+    width, height = (
+        fields.number_within(body["width"], 1, MOST_PIXELS),
+        fields.number_within(body["height"], 1, MOST_PIXELS),
+    )
     if width * height > MOST_PIXELS:
         raise ValueError("the picture is too large")
-    rgb = base64.b64decode(_text(body["rgb"]), validate=True)
+    rgb = base64.b64decode(fields.text(body["rgb"]), validate=True)
     if len(rgb) != 3 * width * height:
         raise ValueError("the picture has not the size that it says")
-    page_count = _number(body["page_count"], 1, _LAST_PAGE)
+    page_count = fields.number_within(body["page_count"], 1, _LAST_PAGE)
     picture = PagePicture(
-        _number(body["number"], 1, page_count),
+        fields.number_within(body["number"], 1, page_count),
         page_count,
         width,
         height,
@@ -68,7 +72,7 @@ def read_page(body: Any) -> DrawnPage:
         _boxes(body["passage"], width, height),
         _boxes(body["quote"], width, height),
     )
-    return DrawnPage(picture, _text(body["sha256"]))
+    return PageReply(picture, fields.text(body["sha256"]))
 
 
 def _boxes(value: Any, width: int, height: int) -> tuple[PixelBox, ...]:
@@ -77,18 +81,11 @@ def _boxes(value: Any, width: int, height: int) -> tuple[PixelBox, ...]:
     boxes: list[PixelBox] = []
     for left, top, right, bottom in value:
         boxes.append(
-            (_number(left, 0, width), _number(top, 0, height), _number(right, 0, width), _number(bottom, 0, height))
+            (
+                fields.number_within(left, 0, width),
+                fields.number_within(top, 0, height),
+                fields.number_within(right, 0, width),
+                fields.number_within(bottom, 0, height),
+            )
         )
     return tuple(boxes)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r:.100} is not text")
-    return value
-
-
-def _number(value: Any, low: int, high: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise ValueError(f"{value!r:.100} is not a whole number from {low} to {high}")
-    return value

@@ -1,7 +1,8 @@
 """A trace as lanes of slices, one lane for each thread, for programs that draw them.
 
-In a lane a slice lies within another or beside it: what clocks made overlap by a hair is cut. The tokens of an answer
-have a lane of their own, each with what it took.
+In a lane a slice lies within another or beside it: what clocks made overlap by a hair is cut. Work of a thread inside
+work of another one that is itself inside work of the first has a lane beside the first's: there it would lie across
+what is open. The tokens of an answer have a lane of their own, each with what it took.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from edgerag.telemetry.answer_spans import TOKEN_KINDS
 from edgerag.telemetry.spans import GENERATION, Span, TraceTree, Value, token_row
 
 _TOKENS_LANE = "tokens"
+_LaneKey = tuple[str, int]  # the thread, and how many of its lanes lie around
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,30 +40,43 @@ class Lane:
 def lanes(trace: TraceTree) -> list[Lane]:
     """The thread that answered first, the tokens last."""
     root = trace.root
-    by_lane: dict[str, list[Slice]] = {"": []}
-    _place(root, "", 0, (0, root.ns), root.start_ns, by_lane)
+    by_lane: dict[_LaneKey, list[Slice]] = {}
+    _place(root, (("", 0),), 0, (0, root.ns), root.start_ns, by_lane)
+    made = [Lane(_lane_name(key) or root.name, tuple(slices)) for key, slices in by_lane.items()]
+    tokens: tuple[Slice, ...] = ()
     for span in root.walk():
-        if span.name == GENERATION and (tokens := list(_tokens(span, root.start_ns, root.ns))):
-            by_lane[_TOKENS_LANE] = tokens
-    return [Lane(name or root.name, tuple(slices)) for name, slices in by_lane.items()]
+        if span.name == GENERATION:
+            tokens = tuple(_tokens(span, root.start_ns, root.ns)) or tokens
+    return [*made, Lane(_TOKENS_LANE, tokens)] if tokens else made
+
+
+def _lane_name(key: _LaneKey) -> str:
+    thread, around = key
+    return f"{thread} {around + 1}" if around else thread
 
 
 def _place(
-    span: Span, lane: str, depth: int, room: tuple[int, int], zero: int, by_lane: dict[str, list[Slice]]
+    span: Span,
+    path: tuple[_LaneKey, ...],
+    depth: int,
+    room: tuple[int, int],
+    zero: int,
+    by_lane: dict[_LaneKey, list[Slice]],
 ) -> None:
-    """Puts the span and all in it into their lanes, within ``room``."""
+    """Puts the span and all in it into their lanes, within ``room``. ``path``: its lane, behind those of the spans
+    around it."""
     start_ns = min(max(span.start_ns - zero, room[0]), room[1])
     end_ns = min(max(span.end_ns - zero, start_ns), room[1])
     facts = {key: value for key, value in span.facts.items() if not isinstance(value, tuple)}
-    by_lane[lane].append(Slice(span.name, start_ns, end_ns, depth, facts, span.error))
+    by_lane.setdefault(path[-1], []).append(Slice(span.name, start_ns, end_ns, depth, facts, span.error))
     free_ns = start_ns
     for inner in span.inner:
-        if inner.thread and inner.thread != lane:
-            placed = by_lane.setdefault(inner.thread, [])
-            behind = max((each.end_ns for each in placed), default=start_ns)
-            _place(inner, inner.thread, 0, (behind, max(behind, end_ns)), zero, by_lane)
+        if inner.thread and inner.thread != path[-1][0]:
+            lane = inner.thread, sum(thread == inner.thread for thread, _ in path)
+            behind = max((each.end_ns for each in by_lane.get(lane, ())), default=start_ns)
+            _place(inner, (*path, lane), 0, (behind, max(behind, end_ns)), zero, by_lane)
         else:
-            _place(inner, lane, depth + 1, (free_ns, end_ns), zero, by_lane)
+            _place(inner, path, depth + 1, (free_ns, end_ns), zero, by_lane)
             free_ns = max(free_ns, min(inner.end_ns - zero, end_ns))
 
 

@@ -33,7 +33,7 @@ _LEAST_COLUMN = 4  # cells; a table with less for each column is told as text
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class AnswerRow:
     """One row: what stands before the text, and the text."""
 
     content: Content
@@ -81,12 +81,12 @@ class RowMaker:
     def __init__(self, width: int, doubted: Sequence[str] = ()) -> None:
         self.width = max(1, width)
         self._doubted = tuple(doubted)
-        self._kept: dict[str, list[Row]] = {}
+        self._kept: dict[str, list[AnswerRow]] = {}
 
-    def rows(self, text: str) -> list[Row]:
+    def rows(self, text: str) -> list[AnswerRow]:
         """The rows of a whole text, an empty one between two blocks."""
         kept, self._kept = self._kept, {}
-        rows: list[Row] = []
+        rows: list[AnswerRow] = []
         for source, tokens in top_blocks(text):
             own = kept.get(source)
             if own is None:
@@ -98,7 +98,7 @@ class RowMaker:
         return rows
 
 
-BLANK = Row(Content(""))
+BLANK = AnswerRow(Content(""))
 
 
 def top_blocks(text: str) -> Iterator[tuple[str, Sequence[Token]]]:
@@ -134,12 +134,12 @@ class _List:
 class _Layout:
     width: int
     doubted: Sequence[str]
-    rows: list[Row] = field(default_factory=list)
+    rows: list[AnswerRow] = field(default_factory=list)
     _leads: list[_Lead] = field(default_factory=list)
     _lists: list[_List] = field(default_factory=list)
     _gap: bool = False  # an empty row stands before the next block
 
-    def rows_of(self, tokens: Sequence[Token]) -> list[Row]:
+    def rows_of(self, tokens: Sequence[Token]) -> list[AnswerRow]:
         index = 0
         while index < len(tokens):
             token = tokens[index]
@@ -153,7 +153,7 @@ class _Layout:
                 case "fence" | "code_block":
                     self._code(token.content, token.info)
                 case "hr":
-                    self._block([Row(Content.styled("─" * self._room, _LINE_STYLE))])
+                    self._block([AnswerRow(Content.styled("─" * self._room, _LINE_STYLE))])
                 case "table_open":
                     end = next(n for n in range(index, len(tokens)) if tokens[n].type == "table_close")
                     self._table(tokens[index:end])
@@ -195,13 +195,13 @@ class _Layout:
             self._block([BLANK], gap=False)  # an item without a word has its bullet all the same
         self._leads.pop()
 
-    def _block(self, rows: Sequence[Row], *, gap: bool = True) -> None:
+    def _block(self, rows: Sequence[AnswerRow], *, gap: bool = True) -> None:
         if self._gap and self.rows:
             self.rows.append(self._led(BLANK, as_gap=True))
         self.rows += [self._led(row) for row in rows]
         self._gap = gap
 
-    def _led(self, row: Row, *, as_gap: bool = False) -> Row:
+    def _led(self, row: AnswerRow, *, as_gap: bool = False) -> AnswerRow:
         if not self._leads:
             return row
         parts = []
@@ -209,12 +209,12 @@ class _Layout:
             parts.append(lead.rest if lead.is_used or as_gap else lead.first)
             lead.is_used = lead.is_used or not as_gap
         before = Content("").join(parts)
-        return Row(before + row.content, len(before.plain) + row.lead, row.goes_on, row.ground)
+        return AnswerRow(before + row.content, len(before.plain) + row.lead, row.goes_on, row.ground)
 
     def _text(self, content: Content, *, gap: bool = True) -> None:
-        rows: list[Row] = []
+        rows: list[AnswerRow] = []
         for line in content.split("\n", allow_blank=True):
-            rows += [Row(piece, goes_on=number > 0) for number, piece in enumerate(_wrapped(line, self._room))]
+            rows += [AnswerRow(piece, goes_on=number > 0) for number, piece in enumerate(_wrapped(line, self._room))]
         self._block(rows, gap=gap)
 
     def _inline(self, token: Token) -> Content:
@@ -226,11 +226,13 @@ class _Layout:
         # Without a language one would be guessed from the code, again at every word.
         painted = highlight(code.rstrip("\n"), language=language.split(" ")[0] or "text")
         room = max(1, self._room - 4)
-        rows = [Row(Content(""), ground=CODE_GROUND)]
+        rows = [AnswerRow(Content(""), ground=CODE_GROUND)]
         for line in painted.split("\n", allow_blank=True):
             pieces = _wrapped(line.expand_tabs(4), room)
-            rows += [Row(Content("  ") + piece, 2, number > 0, CODE_GROUND) for number, piece in enumerate(pieces)]
-        self._block([*rows, Row(Content(""), ground=CODE_GROUND)])
+            rows += [
+                AnswerRow(Content("  ") + piece, 2, number > 0, CODE_GROUND) for number, piece in enumerate(pieces)
+            ]
+        self._block([*rows, AnswerRow(Content(""), ground=CODE_GROUND)])
 
     def _table(self, tokens: Sequence[Token]) -> None:
         table: list[list[Content]] = []
@@ -310,9 +312,9 @@ def _column_widths(cells: Sequence[Sequence[int]], room: int) -> list[int] | Non
     return widths
 
 
-def _table_rows(table: Sequence[Sequence[Content]], widths: Sequence[int], aligned: Sequence[str]) -> list[Row]:
-    def line(left: str, middle: str, right: str) -> Row:
-        return Row(Content.styled(left + middle.join("─" * (width + 2) for width in widths) + right, _LINE_STYLE))
+def _table_rows(table: Sequence[Sequence[Content]], widths: Sequence[int], aligned: Sequence[str]) -> list[AnswerRow]:
+    def line(left: str, middle: str, right: str) -> AnswerRow:
+        return AnswerRow(Content.styled(left + middle.join("─" * (width + 2) for width in widths) + right, _LINE_STYLE))
 
     bar = Content.styled("│", _LINE_STYLE)
     rows = [line("┌", "┬", "┐")]
@@ -327,5 +329,5 @@ def _table_rows(table: Sequence[Sequence[Content]], widths: Sequence[int], align
                 space = max(0, width - piece.cell_length)
                 before = {"right": space, "center": space // 2}.get(aligned[column] if column < len(aligned) else "", 0)
                 parts += [Content(" " * (before + 1)), piece, Content(" " * (space - before + 1)), bar]
-            rows.append(Row(Content("").join(parts)))
+            rows.append(AnswerRow(Content("").join(parts)))
     return [*rows, line("└", "┴", "┘")]

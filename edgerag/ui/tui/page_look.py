@@ -50,7 +50,7 @@ class Sizing:
 
 
 @dataclass(frozen=True, slots=True)
-class DrawnPage:
+class PreparedPage:
     """A page ready to be shown."""
 
     picture: PagePicture
@@ -72,14 +72,14 @@ def sizing(graphics: PageGraphics, environ: Mapping[str, str], *, in_colour: boo
     return Sizing("blocks", (1, 2))
 
 
-def made_ready(picture: PagePicture, sizing: Sizing, columns: int, *, in_tmux: bool) -> DrawnPage:
+def made_ready(picture: PagePicture, sizing: Sizing, columns: int, *, in_tmux: bool) -> PreparedPage:
     """Takes a tenth of a second for a large page: not for the thread of the screen."""
     from edgerag.ui.tui.page_pixels import PagePixels
 
     pixels = PagePixels(picture, thin=sizing.look != "kitty")
     if sizing.look != "kitty":
         pixels.prepare(sizing.look)
-        return DrawnPage(picture, pixels, sizing.look, picture.width, pixels.row_count)
+        return PreparedPage(picture, pixels, sizing.look, picture.width, pixels.row_count)
     rows, identity = sizing.rows(picture, columns), kitty.new_id()
     escape = kitty.transmitted(
         pixels.colours.tobytes(),
@@ -89,4 +89,4 @@ def made_ready(picture: PagePicture, sizing: Sizing, columns: int, *, in_tmux: b
         rows=rows,
         in_tmux=in_tmux,
     )
-    return DrawnPage(picture, pixels, sizing.look, columns, rows, identity, escape)
+    return PreparedPage(picture, pixels, sizing.look, columns, rows, identity, escape)

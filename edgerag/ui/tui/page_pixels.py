@@ -27,7 +27,7 @@ _PAPER = 128  # a page whose middle brightness is below is printed in white
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class CellRun:
     """So many cells that look alike."""
 
     count: int
@@ -94,11 +94,11 @@ class PagePixels:
         else:
             self._ink, self._marked  # noqa: B018
 
-    def runs(self, row: int, first: int, last: int) -> list[Run]:
+    def runs(self, row: int, first: int, last: int) -> list[CellRun]:
         """The cells of a row from one column to before another."""
         upper, lower = self._packed[2 * row, first:last], self._packed[2 * row + 1, first:last]
         edges = _edges(upper, lower)
-        return [Run(end - start, _rgb(upper[start]), _rgb(lower[start])) for start, end in edges]
+        return [CellRun(end - start, _rgb(upper[start]), _rgb(lower[start])) for start, end in edges]
 
     def ink_runs(self, row: int, first: int, last: int) -> list[InkRun]:
         upper, lower = self._ink[2 * row, first:last], self._ink[2 * row + 1, first:last]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from textual.content import Content
 
-from edgerag.errors import EdgeragError, LibraryMissing, memory_short
+from edgerag.errors import EdgeragError, LibraryMissing
+from edgerag.memory_shortage import memory_short
 from edgerag.ui.tui import shown
 
 

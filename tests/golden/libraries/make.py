@@ -67,6 +67,8 @@ def main() -> None:
         inside(Path(sys.argv[2]))
         return
     (revision,) = sys.argv[1:]
+    if DOCS.exists():
+        sys.exit(f"{DOCS} is there already. Move it away: a folder of that name is made here and deleted at the end.")
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
         environment, commit = program_of(revision, scratch / "program")

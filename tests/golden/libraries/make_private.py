@@ -88,7 +88,7 @@ def traces(file: Path) -> dict[str, Any]:
     from edgerag.telemetry.spans import Span
 
     made = []
-    with TraceRing(file, mode="write") as ring:
+    with TraceRing(file, writing="WAL") as ring:
         for number, kind in enumerate(("ask", "ingest", "ask")):
             began, ended = _AS_OF_NS + number, _AS_OF_NS + number + 5_000_000
             inner = Span("query.retrieval.vector", began, ended - 1_000_000, {"hits": 7})

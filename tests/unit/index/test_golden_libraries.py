@@ -211,7 +211,7 @@ def test_conversations_of_before_are_there(tmp_path: Path, version: int) -> None
 @pytest.mark.parametrize("version", range(1, ring._VERSION + 1))
 def test_traces_of_before_are_there(tmp_path: Path, version: int) -> None:
     path = golden.unpack_private(tmp_path, "traces", version)
-    with TraceRing(path, mode="write") as traces:
+    with TraceRing(path, writing="WAL") as traces:
         for kept in golden.read(f"traces-v{version}.json")["traces"]:
             head = traces.find(kept["trace_id"])
             assert (head.kind, head.duration_ns) == (kept["kind"], kept["duration_ns"])

@@ -176,7 +176,7 @@ def test_readers_and_a_writer_wait_for_each_other_and_see_whole_states(tmp_path:
 @pytest.mark.usefixtures("shared")
 def test_conversations_and_traces_share_no_memory_either(tmp_path: Path) -> None:
     ThreadStore(tmp_path / "threads.sqlite").close()
-    ring = TraceRing(tmp_path / "traces.sqlite", mode="write", journal=mounts.journal_for(tmp_path / "traces.sqlite"))
+    ring = TraceRing(tmp_path / "traces.sqlite", writing=mounts.journal_for(tmp_path / "traces.sqlite"))
     ring.close()
     for name in ("threads.sqlite", "traces.sqlite"):
         assert (tmp_path / name).read_bytes()[18:20] == b"\x01\x01", name  # of SQLite's header: 2 is WAL

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +42,20 @@ def test_two_hundred_threads_start_where_there_is_little_address_space() -> None
     assert failed("small") == 0
 
 
+def usual_stack_bytes() -> int:
+    """Of the next thread that native code starts."""
+    library = ctypes.CDLL(None)
+    attributes, size = ctypes.create_string_buffer(128), ctypes.c_size_t()
+    assert library.pthread_getattr_default_np(attributes) == 0
+    assert library.pthread_attr_getstacksize(attributes, ctypes.byref(size)) == 0
+    return size.value
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="is about glibc")
 def test_an_impossible_size_changes_nothing() -> None:
+    before = usual_stack_bytes()
     with small_stacks(1):
-        pass
+        assert usual_stack_bytes() == before
+    with small_stacks(1 << 20):
+        assert usual_stack_bytes() == 1 << 20, "a possible one does"
+    assert usual_stack_bytes() == before

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from edgerag.telemetry.exports.flame_page import flame_page
 from edgerag.telemetry.exports.heat_map import heat_map, heat_map_svg
+from edgerag.telemetry.exports.lanes import lanes
 from edgerag.telemetry.exports.perfetto import perfetto_text
 from edgerag.telemetry.exports.speedscope import speedscope_text
 from edgerag.telemetry.spans import Span, TraceTree, nested
@@ -69,14 +70,15 @@ def test_perfetto_opens_it(tree: TraceTree) -> None:
     times = [event["ts"] for event in events]
     assert times == sorted(times)
     for thread in {event["tid"] for event in events}:
-        ends: list[float] = []
+        ends: list[int] = []
         for event in (event for event in events if event["tid"] == thread):
-            while ends and ends[-1] <= event["ts"]:
+            # In whole nanoseconds: a sum of two floats may be a hair more than the third.
+            begun, took = round(event["ts"] * 1000), round(event["dur"] * 1000)
+            while ends and ends[-1] <= begun:
                 ends.pop()
-            end = event["ts"] + event["dur"]
-            # In a thread they lie within each other or one after the other (a float may round by a little).
-            assert not ends or end <= ends[-1] + 1e-3
-            ends.append(end)
+            # In a thread they lie within each other or one after the other.
+            assert not ends or begun + took <= ends[-1]
+            ends.append(begun + took)
     named = {event["tid"] for event in record["traceEvents"] if event["name"] == "thread_name"}
     assert {event["tid"] for event in events} <= named
 
@@ -97,6 +99,22 @@ def test_speedscope_opens_it(tree: TraceTree) -> None:
             else:
                 assert opened.pop() == event["frame"]
         assert not opened
+
+
+def test_work_of_a_thread_within_work_of_another_within_its_own_has_a_lane_beside() -> None:
+    """On one lane it would lie behind the work that is open around it."""
+
+    def in_thread(name: str, *inner: Span) -> Span:
+        return Span("x", 0, 9, {"thread.name": name}, inner)
+
+    root = Span("rag.query", 0, 9, inner=(in_thread("one", in_thread("other", in_thread("one")), Span("y", 0, 4)),))
+    tree = TraceTree("0" * 32, root)
+    assert [(lane.name, [(each.name, each.start_ns, each.end_ns) for each in lane.slices]) for lane in lanes(tree)] == [
+        ("rag.query", [("rag.query", 0, 9)]),
+        ("one", [("x", 0, 9), ("y", 0, 4)]),
+        ("other", [("x", 0, 9)]),
+        ("one 2", [("x", 0, 9)]),
+    ]
 
 
 class _Page(HTMLParser):

@@ -26,7 +26,7 @@ def flow(*, stopwatch: Stopwatch) -> Iterator[AnswerDone]:
 def recorder(tmp_path: Path, **trace: object) -> Recorder:
     settings = Settings(trace=TraceSettings(**trace))  # type: ignore[arg-type]
     return Recorder(
-        lambda: TraceRing(tmp_path / "t.sqlite", mode="write"),
+        lambda: TraceRing(tmp_path / "t.sqlite", writing="WAL"),
         lambda: settings,
         set_aside=lambda: set_aside(tmp_path / "t.sqlite"),
     )
@@ -138,7 +138,7 @@ def test_nothing_is_made_where_nothing_is_wanted(tmp_path: Path) -> None:
 def test_metrics_alone_make_no_spans(tmp_path: Path) -> None:
     settings = Settings(trace=TraceSettings(keep=0), metrics=MetricsSettings(file=str(tmp_path / "m.prom")))
     kept = Recorder(
-        lambda: TraceRing(tmp_path / "t.sqlite", mode="write"),
+        lambda: TraceRing(tmp_path / "t.sqlite", writing="WAL"),
         lambda: settings,
         set_aside=lambda: set_aside(tmp_path / "t.sqlite"),
     )

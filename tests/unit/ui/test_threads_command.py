@@ -11,10 +11,11 @@ import pytest
 from fakes import HashingEmbedder, ScriptedGenerator
 
 from edgerag.config import LibrarySettings, Settings
-from edgerag.errors import UsageError
+from edgerag.errors import StorageFull, UsageError
 from edgerag.locations import Locations
 from edgerag.session import Session
 from edgerag.threads.keeping import kept
+from edgerag.threads.store import ThreadStore
 from edgerag.ui.cli import build_parser, main
 from edgerag.ui.threads_command import run_threads
 
@@ -140,3 +141,16 @@ def test_what_is_no_number_of_a_thread_says_where_the_numbers_are(
     said = capsys.readouterr().err
     assert "threads list" in said
     assert "_number" not in said
+
+
+def test_where_no_file_can_be_made_there_are_no_conversations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Session) -> ThreadStore:
+        raise StorageFull("The disk is full.")
+
+    monkeypatch.setattr(Session, "_open_threads", full)
+    with Session(Settings(), Locations(tmp_path / "home")) as session:
+        assert session.threads_if_any().heads(library=None) == []
+        session.locations.threads_file.parent.mkdir(parents=True)
+        session.locations.threads_file.touch()
+        with pytest.raises(StorageFull):  # one that is there is not passed over
+            session.threads_if_any()

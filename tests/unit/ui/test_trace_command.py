@@ -80,4 +80,8 @@ def test_one_damaged_trace_leaves_the_others(
     assert main(["trace", kept[0]]) == 3
     assert "damaged" in capsys.readouterr().err
     assert main(["trace", "--list", "--json"]) == 0
-    assert kept[1] in [trace["trace_id"] for trace in json.loads(capsys.readouterr().out)["traces"]]
+    listed = capsys.readouterr()
+    assert kept[1] in [trace["trace_id"] for trace in json.loads(listed.out)["traces"]]
+    assert ("1 damaged trace is left out." in listed.err) == how.startswith("duration"), "one that the list cannot show"
+    assert main(["trace", "--list", "--ingest"]) == 0
+    assert "left out" not in capsys.readouterr().err, "it was an answer"

@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 from edgerag.types import PageWanted, ParsedDocument, Source
 from edgerag.ui.tui import kitty, page_look, shown
-from edgerag.ui.tui.page_look import DrawnPage, Sizing
+from edgerag.ui.tui.page_look import PreparedPage, Sizing
 from edgerag.ui.tui.passage import Passage, page_of, wanted_page
 from edgerag.ui.tui.problem import Problem
 from edgerag.ui.tui.screens.base import SideScreen
@@ -33,8 +33,8 @@ class PicturedScreen(SideScreen):
         Binding("v", "switch", "Picture/text", tooltip="The page as it looks, or the text"),
         Binding("right_square_bracket", "turn(1)", "Next page", key_display="]"),
         Binding("left_square_bracket", "turn(-1)", "Previous page", show=False, key_display="["),
-        Binding("plus,equals_sign", "zoom(1)", "Nearer", key_display="+", tooltip="Make the page larger"),
-        Binding("minus", "zoom(-1)", "Further", show=False, key_display="-", tooltip="Make the page smaller"),
+        Binding("plus,equals_sign", "zoom(1)", "Zoom in", key_display="+", tooltip="Make the page larger"),
+        Binding("minus", "zoom(-1)", "Zoom out", show=False, key_display="-", tooltip="Make the page smaller"),
         Binding("0", "zoom(0)", "As wide as the window", show=False),
     ]
 
@@ -42,6 +42,7 @@ class PicturedScreen(SideScreen):
         super().__init__()
         self._page = PageView()
         self._about_page = Static(classes="detail")
+        self._opening = asyncio.Lock()  # of who opens or leaves pages: two pages wanted at once share one process
         self._pages: PagePictures | None = None
         self._of: Source | None = None  # whose pages those are
         self._shown: tuple[ParsedDocument, Passage | None] | None = None
@@ -188,12 +189,17 @@ class PicturedScreen(SideScreen):
             self._show_page(drawn, at_passage=at_passage)
 
     async def _pages_of(self, source: Source) -> PagePictures:
-        if self._pages is None or self._of is not source:
-            await self._leave_pages()
-            self._pages, self._of = await asyncio.to_thread(self.session.source_pages, source), source
-        return self._pages
+        async with self._opening:
+            if self._pages is None or self._of is not source:
+                await self._close_pages()
+                self._pages, self._of = await asyncio.to_thread(self.session.source_pages, source), source
+            return self._pages
 
     async def _leave_pages(self) -> None:
+        async with self._opening:
+            await self._close_pages()
+
+    async def _close_pages(self) -> None:
         pages, self._pages, self._of = self._pages, None, None
         if pages is not None:
             await asyncio.to_thread(pages.close)
@@ -203,10 +209,10 @@ class PicturedScreen(SideScreen):
         if run.stopped():
             return
         self._to_text()
-        self.say(Content.styled("No picture. ", "$text-warning").append(problem.content()))
+        self.say(Content.styled("No picture; this is the text. ", "$text-warning").append(problem.content()))
         self._is_refused = True
 
-    def _show_page(self, drawn: DrawnPage, *, at_passage: bool) -> None:
+    def _show_page(self, drawn: PreparedPage, *, at_passage: bool) -> None:
         if drawn.escape:
             self.edgerag.write_to_terminal(drawn.escape)
         self._page.show(drawn, at_passage=at_passage)
@@ -221,7 +227,7 @@ class PicturedScreen(SideScreen):
         if identity:
             self.edgerag.write_to_terminal(kitty.forgotten(identity, in_tmux="TMUX" in os.environ))
 
-    def _about(self, drawn: DrawnPage) -> Content:
+    def _about(self, drawn: PreparedPage) -> Content:
         picture = drawn.picture
         parts = [f"Page {picture.number} of {picture.page_count}", self._page.zoom_words]
         assert self._shown is not None
@@ -231,7 +237,7 @@ class PicturedScreen(SideScreen):
             if home != picture.number and not picture.passage:
                 parts.append(f"the passage is on page {home}")
             elif not picture.passage:
-                parts.append("where the passage stands on it cannot be told")
+                parts.append("the passage was not found on this page")
         return shown.line(" · ".join(parts), 200)
 
     def _sizing(self) -> Sizing:
@@ -244,7 +250,7 @@ class PicturedScreen(SideScreen):
         )
 
 
-def _draw(pages: PagePictures, wanted: PageWanted, run: Run, sizing: Sizing, columns: int) -> DrawnPage | None:
+def _draw(pages: PagePictures, wanted: PageWanted, run: Run, sizing: Sizing, columns: int) -> PreparedPage | None:
     """In a thread."""
     picture = pages.draw(wanted, stopped=run.stopped)
     if picture is None or run.stopped():

@@ -27,7 +27,7 @@ from textual.widget import Widget
 
 from edgerag.ui.plain import plain
 from edgerag.ui.sections import sections_of
-from edgerag.ui.tui.answer_rows import BLANK, Row, RowMaker, marked_number
+from edgerag.ui.tui.answer_rows import BLANK, AnswerRow, RowMaker, marked_number
 from edgerag.ui.tui.widgets.one_layout import OneLayout
 
 # While an answer streams it is painted as often as the eye follows text, and so seldom that all that the screen does
@@ -47,7 +47,7 @@ class _Section:
 
     source: str
     maker: RowMaker | None = None
-    rows: list[Row] | None = None  # None: not laid out at this width
+    rows: list[AnswerRow] | None = None  # None: not laid out at this width
 
 
 class AnswerMarkdown(OneLayout, Widget):
@@ -68,7 +68,7 @@ class AnswerMarkdown(OneLayout, Widget):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._sections: list[_Section] = []
-        self._rows: list[Row] = []
+        self._rows: list[AnswerRow] = []
         self._strips: list[Strip | None] = []  # of the rows that were looked at
         self._width = 0
         self._waiting: list[str] = []
@@ -96,7 +96,7 @@ class AnswerMarkdown(OneLayout, Widget):
             self._ended = False
             self._painter = self.set_timer(_AT_ONCE_S, self._paint_on)
 
-    async def finish(self, whole: str | None = None) -> None:
+    def finish(self, whole: str | None = None) -> None:
         """Paints what is left. ``whole`` replaces the text if the pieces did not add up to it."""
         self._ended = True
         if self._painter is not None:
@@ -163,7 +163,7 @@ class AnswerMarkdown(OneLayout, Widget):
         """Lays out what is not yet; gives the first row that is another than before."""
         if not self._width:
             return 0
-        rows: list[Row] = []
+        rows: list[AnswerRow] = []
         for section in self._sections:
             if section.rows is None:
                 section.maker = section.maker or RowMaker(self._width, self.doubted)

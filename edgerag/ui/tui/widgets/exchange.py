@@ -125,7 +125,7 @@ class ExchangeView(OneLayout, Vertical):
         self._thought.end()
         self._phase.display = False
         self._markdown.display = bool(answer.text.strip())
-        await self._markdown.finish(answer.text)
+        self._markdown.finish(answer.text)
         self._markdown.doubt(unsupported(answer))
         self._close(foot_content(answer))
 
@@ -133,7 +133,7 @@ class ExchangeView(OneLayout, Vertical):
         """Ends with what went wrong; the text that came before stays."""
         self._phase.display = False
         self._thought.end()
-        await self._markdown.finish()
+        self._markdown.finish()
         self.add_class("-failed")
         self._close(problem.content())
 
@@ -146,7 +146,7 @@ class ExchangeView(OneLayout, Vertical):
             await self.finish(kept.answer)
         elif kept.text:
             self._markdown.display = True
-            await self._markdown.finish(kept.text)
+            self._markdown.finish(kept.text)
         if kept.problem or kept.state == "failed":
             await self.fail(Problem(kept.problem or _INTERRUPTED, _AGAIN))
         elif kept.answer is None or kept.state == "asked":

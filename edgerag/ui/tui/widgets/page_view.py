@@ -16,7 +16,7 @@ from textual.strip import Strip
 
 from edgerag.types import PagePicture
 from edgerag.ui.tui import kitty
-from edgerag.ui.tui.page_look import DrawnPage, Sizing
+from edgerag.ui.tui.page_look import PreparedPage, Sizing
 
 _GUTTER = 2  # cells at the left: the mark beside the passage, and a gap
 _ABOVE = 4  # a quarter of the window: what stands above the passage tells where on the page it is
@@ -44,7 +44,7 @@ class PageView(ScrollView, can_focus=True):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._zoom = _WIDTH
-        self._drawn: DrawnPage | None = None
+        self._drawn: PreparedPage | None = None
         self._strips: dict[tuple[int, int, int], Strip] = {}
         self._marked_rows: set[int] = set()
         self._asked_width = 0
@@ -82,7 +82,7 @@ class PageView(ScrollView, can_focus=True):
 
     # ------------------------------------------------------------ what is shown
 
-    def show(self, drawn: DrawnPage, *, at_passage: bool) -> None:
+    def show(self, drawn: PreparedPage, *, at_passage: bool) -> None:
         """This page in place of the one before: at its passage, at its top, or, where it is the same page in another
         size, at the same place, with the passage in sight if it was."""
         at_passage = at_passage or self._sees_passage()
@@ -201,7 +201,7 @@ class PageView(ScrollView, can_focus=True):
             self._strips[key] = strip.adjust_cell_length(width, self.rich_style)
         return self._strips[key]
 
-    def _pieces(self, drawn: DrawnPage, row: int, first: int, last: int) -> list[Segment]:
+    def _pieces(self, drawn: PreparedPage, row: int, first: int, last: int) -> list[Segment]:
         match drawn.look:
             case "kitty":
                 return [kitty.row_of_cells(drawn.identity, row, range(first, last))]
