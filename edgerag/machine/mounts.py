@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from edgerag.types import JournalMode
+from edgerag.types.choices import JournalMode
 
 # Of other machines, of a cluster, or of the other side of a virtual machine.
 _SHARED = frozenset(
