@@ -21,8 +21,8 @@ _KEPT = "\n\t"
 # Overrides and isolates reorder the text around them; zero-width joiners are part of real words and stay.
 _BIDIRECTIONAL = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
-# Characters that JSON may hold raw but that a terminal could obey, that UTF-8 cannot encode, or that Japanese encodings make a
-# backslash of (the yen sign).
+# Characters that JSON may hold raw but that a terminal could obey, that UTF-8 cannot encode, or of which Japanese
+# encodings make a backslash (the yen sign).
 _RAW_IN_JSON = re.compile("[\xa5\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 

@@ -15,6 +15,7 @@ from edgerag.config import GenerationSettings, RetrievalSettings
 from edgerag.errors import Cancelled
 from edgerag.telemetry.stopwatch import Stopwatch
 from edgerag.types import (
+    CUT,
     Answer,
     AnswerDelta,
     AnswerSentence,
@@ -183,7 +184,7 @@ class Asked:
         if self.stop_reason == "length":
             full = self._tokens.answer < self._generation.answer_tokens
             limit = "the context is full" if full else "generation.answer_tokens"
-            yield f"The answer was cut at {self._tokens.answer} tokens ({limit})."
+            yield f"{CUT} at {self._tokens.answer} tokens ({limit})."
         checked = [sentence.support for sentence in self._sentences if sentence.support != "not_checked"]
         if not self._cited or (checked and "supported" not in checked):
             yield UNCONFIRMED

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from edgerag.ask.captions import QUESTION
-from edgerag.ask.marks import parse_marks
+from edgerag.ask.marks import is_copied, is_index, parse_marks
 from edgerag.ask.support import SupportFinder
 from edgerag.ask.words import content_words, ends_with_abbreviation
 from edgerag.types import Source
@@ -22,8 +22,6 @@ _LONGEST_COMPARED = 2_000  # characters of a sentence that may turn out to repea
 _LONGEST_MARK = 40
 _LONGEST_INLINE_CODE = 200
 _FIRST_CHARACTERS = 32  # held until it is clear that the answer is more than one word over and over
-# What an index stands behind, in prose: a[3], max_len[2]. Other words may carry a glued mark.
-_INDEXED = re.compile(r"(?:^|\W)(?:[a-z]|[A-Za-z]\w*_\w*)$")
 _ENDERS = ".!?。！？…؟।"
 _FULL_WIDTH_ENDERS = "。！？।"
 _CLOSERS = "\"'”’»)」』）*_"
@@ -49,6 +47,7 @@ class CitationFilter:
     ) -> None:
         self._known = {source.number: source.number for source in sources} if marks is None else dict(marks)
         self._support = SupportFinder(sources, question=question)
+        self._texts = tuple(source.hit.chunk.chunk.text for source in sources)
         self._cited: set[int] = set()
         # What the model reads last it likes to say again: the question, and its caption in the prompt.
         self._sentences_seen: list[str] = [_key(question), _key(f"{QUESTION}{question}")] if _key(question) else []
@@ -167,7 +166,11 @@ class CitationFilter:
     def _settle_bracket(self) -> None:
         marks = parse_marks(self._buffer[1:-1])
         glued = not self._space and self._line[-1:].isalnum()
-        if marks is None or (glued and (0 in marks or _INDEXED.search(self._line[-40:]))):
+        if (
+            marks is None
+            or (glued and (0 in marks or is_index(self._line)))
+            or is_copied(self._line, self._buffer, self._texts)
+        ):
             self._release()
         else:
             self._state, self._buffer = "prose", ""

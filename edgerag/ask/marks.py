@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _LARGEST_MARK = 999  # beyond it a number in brackets is a year or a count, not a source that does not exist
 _NUMBERS = re.compile(
@@ -10,6 +11,11 @@ _NUMBERS = re.compile(
     r"(\d{1,4}(?:\s*(?:[,;&–—-]|and|und|to)\s*#?\d{1,4})*)\s*",
     re.IGNORECASE,
 )
+# What an index stands behind, in prose: a[3], max_len[2]. Other words may carry a glued mark.
+_INDEXED = re.compile(r"(?:^|\W)(?:[a-z]|[A-Za-z]\w*_\w*)$")
+_LONGEST_NAME = 40  # characters of what may be an index's name
+_LAST_WORDS = re.compile(r"(?:\w+\W+)?\w+\W*$")
+_LONGEST_WORDS = 80  # characters of what is compared with the sources
 _RANGE = re.compile(r"(\d+)\s*(?:[–—-]|to)\s*#?(\d+)", re.IGNORECASE)
 
 
@@ -29,3 +35,18 @@ def parse_marks(content: str) -> tuple[int, ...] | None:
     if 0 in found and len(found) > 1:
         return None  # [0, 1] is an interval or a list: sources count from 1
     return tuple(dict.fromkeys(found))
+
+
+def is_index(before: str) -> bool:
+    """Whether a bracket directly behind this text is an index of code and no mark."""
+    return _INDEXED.search(before[-_LONGEST_NAME:]) is not None
+
+
+def is_copied(before: str, bracket: str, texts: Sequence[str]) -> bool:
+    """Whether ``bracket`` is a document's own reference: it and the two words before it stand so in one of the texts
+    of the sources."""
+    words = _LAST_WORDS.search(before[-_LONGEST_WORDS:])
+    if words is None or not any(bracket in text for text in texts):
+        return False
+    pattern = re.compile(r"\s+".join(map(re.escape, f"{words[0]}{bracket}".split())))
+    return any(pattern.search(text) for text in texts)

@@ -7,6 +7,7 @@ bound on memory and time.
 
 from __future__ import annotations
 
+import stat
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,13 @@ from edgerag.ingest.parse.process import ParserProcess
 from edgerag.ingest.parse.wire import Failed
 from edgerag.types import MEMBER_MARK, Document, PagePicture, PageWanted
 
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
 PICTURED = "application/pdf"  # the media type of documents whose pages can be drawn
 
 
@@ -50,7 +58,7 @@ class PagePictures:
         if drawn is None:
             return None
         if isinstance(drawn, Failed):
-            raise _said(drawn)
+            raise _in_its_place(self._path) or _said(drawn)
         if drawn.sha256 != self._sha256:
             raise DocumentChanged(
                 "The file has changed since it was read: its pages may say something else.",
@@ -68,6 +76,18 @@ def _on_disk(path: str) -> tuple[str, tuple[str, ...]]:
     """The file, and the way to the document inside it."""
     outer = "" if Path(path).is_file() else outer_path(path, lambda start: Path(start).is_file())
     return (outer, tuple(path[len(outer) + len(MEMBER_MARK) :].split(MEMBER_MARK))) if outer else (path, ())
+
+
+def _in_its_place(path: str) -> DocumentGone | None:
+    """What stands where the file was; None where it is a file, or nothing."""
+    try:
+        mode = Path(path).stat().st_mode
+    except OSError:
+        return None
+    if stat.S_ISREG(mode):
+        return None
+    kind = next((name for test, name in _KINDS if test(mode)), "something else")
+    return DocumentGone(f"{Path(path).name} is no file any more but {kind}; this is the text that was read from it.")
 
 
 def _said(failed: Failed) -> Exception:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from edgerag.types.answers import (
+    CUT,
     Answer,
     AnswerDelta,
     AnswerDone,
@@ -166,6 +167,7 @@ if TYPE_CHECKING:
     from edgerag.types.arrays import Vectors
 
 __all__ = [
+    "CUT",
     "MEMBER_MARK",
     "OWN_ID_BITS",
     "UNKNOWN_LANGUAGE",

@@ -24,6 +24,7 @@ class TokenCounts:
     answer: int
 
 
+CUT = "The answer was cut"  # how the note begins that says at how many tokens
 StopReason = Literal["end", "length", "cancelled", "no_sources", "no_model", "instant", "counted"]
 
 

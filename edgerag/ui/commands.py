@@ -131,6 +131,11 @@ def settings_sources(arguments: argparse.Namespace) -> SettingsSources:
 def _open_ui(session: Session, sources: SettingsSources) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("The terminal UI needs a terminal.", remedy="Name a command: see `edgerag --help`.")
+    if not sys.stderr.isatty():  # it is drawn there
+        raise UsageError(
+            "The terminal UI is drawn on standard error, which is no terminal here.",
+            remedy="Start it without `2>`; a command's messages can be sent to a file.",
+        )
     from edgerag.ui.tui.app import run as run_app
 
     session.unlock_all()  # passphrases are typed before the screen belongs to the program

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted_session import ScriptedSession
 
-from edgerag.ui.tui.answer_rows import RowMaker, marked_number
+from edgerag.ui.source_marks import SourceMarks
+from edgerag.ui.tui.answer_inline import marked_number
+from edgerag.ui.tui.answer_rows import RowMaker
 from edgerag.ui.tui.widgets.answer_markdown import AnswerMarkdown
 
 WHOLE = """# Pump
@@ -67,7 +69,7 @@ def test_an_answer_has_the_structure_that_its_markdown_says() -> None:
         "│ Clamp [2]                       │     14 │",
         "└─────────────────────────────────┴────────┘",
         "",
-        "",
+        "  python",
         "  def turn(angle):",
         "      return angle * 2",
         "",
@@ -79,9 +81,10 @@ def test_an_answer_has_the_structure_that_its_markdown_says() -> None:
 
 
 def test_a_mark_acts_and_nothing_else_does() -> None:
+    marks = SourceMarks(numbers=frozenset({1, 2, 3}))
     actions = [
         span.style.meta["@click"]
-        for row in RowMaker(80).rows(WHOLE + "\n[link](http://a.b) <b>[3]</b> ![x](y)")
+        for row in RowMaker(80, (), marks).rows(WHOLE + "\n[link](http://a.b) <b>[3]</b> ![x](y)")
         for span in row.content.spans
         if not isinstance(span.style, str) and span.style.meta
     ]

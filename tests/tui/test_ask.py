@@ -239,6 +239,16 @@ async def test_notes_and_a_cut_answer_are_told() -> None:
             assert words in driver.text
 
 
+async def test_that_an_answer_was_cut_is_told_once() -> None:
+    session = ScriptedSession()
+    session.notes = ("The answer was cut at 256 tokens (generation.answer_tokens).",)
+    session.stop_reason = "length"
+    async with running(session) as driver:
+        await driver.ask(QUESTION)
+        await driver.see("The answer was cut at 256 tokens")
+        assert driver.text.count("The answer was cut") == 1
+
+
 async def test_nothing_found_shows_no_sources() -> None:
     session = ScriptedSession()
     session.sources, session.reply, session.stop_reason = (), "Not in these documents.", "no_sources"

@@ -15,7 +15,7 @@ from edgerag.types import FileDone, FileReport, FilesDiscovered, IngestDone, Ing
 from edgerag.ui.tui import paths
 from edgerag.ui.tui.facts import Facts
 from edgerag.ui.tui.ingest_view import IngestView, bar, summary
-from edgerag.ui.tui.passage import cells, lay_out, locate, row_of
+from edgerag.ui.tui.passage import Passage, cells, home_words, lay_out, locate, row_of
 from edgerag.ui.tui.widgets.status_line import compose_line
 
 _TEXT = st.text(alphabet=st.sampled_from("ab cd\n\t备用é̂🤖-\r"), max_size=300)
@@ -158,3 +158,11 @@ def test_the_status_line_names_the_libraries_that_are_asked_together() -> None:
     facts = Facts(known=True, model="m", library_name="work", also=("home", "club"), library=status)
     assert "work: 3 documents" in compose_line(facts, 200)[1]
     assert compose_line(facts, 200)[1].endswith(", and home, club")
+
+
+def test_a_passage_over_several_pages_is_said_to_be_on_all_of_them() -> None:
+    pages = tuple(Page(number, 10 * number, 10 * number + 10) for number in range(10))
+    document = replace(plain_document("m", "x" * 100), pages=pages)
+    over = home_words(document, Passage(25, 58, 31, 33, moved=False))
+    assert over == "the passage is on pages 2–5, its quote on page 3"
+    assert home_words(document, Passage(22, 30, 23, 25, moved=False)) == "the passage is on page 2"

@@ -1,7 +1,8 @@
 """A page of a PDF drawn as it is seen, in colours, and where the words of a passage stand on it.
 
 The words are looked for by their letters and digits alone: what a line end, a hyphen or a ligature makes of them on
-the page is not in the text that the library keeps.
+the page is not in the text that the library keeps. They begin and end where words and numbers do: "12 kg" does not
+stand in "112 kg".
 """
 
 from __future__ import annotations
@@ -9,19 +10,23 @@ from __future__ import annotations
 import ctypes
 import math
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import pypdfium2.raw as pdfium
 
 from edgerag.types.pictures import MOST_BOXES, MOST_PIXELS, PagePicture, PageWanted, PixelBox
+from edgerag.word_edges import is_edge
 
 _MOST_CHARACTERS = 200_000  # of a page are looked at
 _LAST_CODE = 0x10FFFF
 _OVER = 0.15  # of the type's height around it: the boxes of PDFium end at the ink of most letters
 # A shorter line ("Notes", "12") is found only where it goes on from the one before, or stands once on the page.
 _TELLING_LETTERS = 12
+_MOST_LOOKS = 10_000  # at places of the same letters: a page may be made of one letter
 
 
 def draw(page: Any, wanted: PageWanted, page_count: int) -> PagePicture:
@@ -47,7 +52,7 @@ def draw(page: Any, wanted: PageWanted, page_count: int) -> PagePicture:
 def _places(page: Any, bitmap: Any, wanted: PageWanted) -> tuple[tuple[PixelBox, ...], tuple[PixelBox, ...]]:
     text_page = page.get_textpage()
     try:
-        letters, numbers = _letters_of_page(text_page)
+        letters = letters_on(_text_of(text_page))
         passage = spans_of(letters, wanted.passage)
         quote = spans_of(letters, wanted.quote, first=passage[0][0] if passage else 0)
         convert = bitmap.get_posconv(page)
@@ -55,7 +60,7 @@ def _places(page: Any, bitmap: Any, wanted: PageWanted) -> tuple[tuple[PixelBox,
         def boxes(spans: list[tuple[int, int]]) -> tuple[PixelBox, ...]:
             found: list[PixelBox] = []
             for start, end in spans:
-                first, last = numbers[start], numbers[end - 1]
+                first, last = letters.numbers[start], letters.numbers[end - 1]
                 for left, top, right, bottom in _rectangles(text_page, first, last + 1 - first):
                     corners = convert.to_bitmap(left, top), convert.to_bitmap(right, bottom)
                     box = _within(bitmap.width, bitmap.height, *corners)
@@ -88,16 +93,35 @@ def _within(width: int, height: int, one: tuple[int, int], other: tuple[int, int
     return (left, top, right, bottom) if left < right and top < bottom else None
 
 
-def _letters_of_page(text_page: Any) -> tuple[str, list[int]]:
-    """The letters and digits of a page in their order, and for each the number of its character."""
+@dataclass(frozen=True, slots=True)
+class PageLetters:
+    """The letters and digits of a page in their order, and for each the number of its character in ``text``."""
+
+    letters: str
+    numbers: Sequence[int]
+    text: str
+
+    def is_whole(self, start: int, end: int) -> bool:
+        """Whether no word or number begins before those letters, or goes on behind them."""
+        first, last = self.numbers[start], self.numbers[end - 1] + 1
+        return is_edge(self.text, first) and is_edge(self.text, last)
+
+
+def letters_on(text: str) -> PageLetters:
     letters: list[str] = []
     numbers: list[int] = []
-    for number in range(min(text_page.count_chars(), _MOST_CHARACTERS)):
-        code = pdfium.FPDFText_GetUnicode(text_page.raw, number)
-        for letter in _plain(chr(code)) if 0 < code <= _LAST_CODE else "":
+    for number, character in enumerate(text):
+        for letter in _plain(character):
             letters.append(letter)
             numbers.append(number)
-    return "".join(letters), numbers
+    return PageLetters("".join(letters), numbers, text)
+
+
+def _text_of(text_page: Any) -> str:
+    """A character for each of PDFium's."""
+    count = min(text_page.count_chars(), _MOST_CHARACTERS)
+    codes = (pdfium.FPDFText_GetUnicode(text_page.raw, number) for number in range(count))
+    return "".join(chr(code) if 0 < code <= _LAST_CODE else " " for code in codes)
 
 
 @lru_cache(maxsize=4096)
@@ -110,28 +134,48 @@ def letters_of(text: str) -> str:
     return "".join(map(_plain, text))
 
 
-def spans_of(letters: str, words: str, *, first: int = 0) -> list[tuple[int, int]]:
+def spans_of(page: PageLetters, words: str, *, first: int = 0) -> list[tuple[int, int]]:
     """Where ``words`` stand among the letters of a page, from ``first`` on if they do: the whole, or else line by
     line, each after the one before where that is possible. Lines that are not there are passed over."""
     whole = letters_of(words)
     if not whole:
         return []
-    at = _find(letters, whole, first)
+    at = _find(page, whole, first)
     if at >= 0:
         return [(at, at + len(whole))]
     spans: list[tuple[int, int]] = []
     after = first
     for line in words.splitlines():
         wanted = letters_of(line)
-        at = _find(letters, wanted, after) if wanted else -1
+        at = _find(page, wanted, after) if wanted else -1
         goes_on = bool(spans) and at == after
-        if at < 0 or (len(wanted) < _TELLING_LETTERS and not goes_on and letters.count(wanted) > 1):
+        if at < 0 or (len(wanted) < _TELLING_LETTERS and not goes_on and _stands_twice(page, wanted)):
             continue
         after = at + len(wanted)
         spans.append((at, after))
     return spans
 
 
-def _find(letters: str, wanted: str, first: int) -> int:
-    at = letters.find(wanted, first)
-    return at if at >= 0 else letters.find(wanted)
+def _find(page: PageLetters, wanted: str, first: int) -> int:
+    at = next(_places_of(page, wanted, first), -1)
+    if at < 0:
+        at = next(_places_of(page, wanted, 0), -1)
+    if at < 0 and len(wanted) >= _TELLING_LETTERS:  # a passage may have been cut within a word
+        at = page.letters.find(wanted, first)
+        at = at if at >= 0 else page.letters.find(wanted)
+    return at
+
+
+def _stands_twice(page: PageLetters, wanted: str) -> bool:
+    return len(list(islice(_places_of(page, wanted, 0), 2))) > 1
+
+
+def _places_of(page: PageLetters, wanted: str, first: int) -> Iterator[int]:
+    """Where it stands as whole words."""
+    at = page.letters.find(wanted, first)
+    for _ in range(_MOST_LOOKS):
+        if at < 0:
+            return
+        if page.is_whole(at, at + len(wanted)):
+            yield at
+        at = page.letters.find(wanted, at + 1)

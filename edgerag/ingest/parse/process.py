@@ -120,7 +120,7 @@ class ParserProcess:
         request = Request(
             path, "", self._max_file_bytes, self._deadline_s, member, passwords=self._passwords, view=wanted
         )
-        reply = self._ask(request, stopped)
+        reply = self._ask(request, stopped, outlives_worker=True)
         if reply is None or isinstance(reply, PageReply | Failed):
             return reply
         return self._no_answer()
@@ -151,12 +151,19 @@ class ParserProcess:
         self.close()
         return Failed(ParserDied(_NO_ANSWER), skipped=False, lasting=True)
 
-    def _ask(self, request: Request, stopped: Callable[[], bool]) -> WorkerReply | None:
+    def _ask(
+        self, request: Request, stopped: Callable[[], bool], *, outlives_worker: bool = False
+    ) -> WorkerReply | None:
+        """``outlives_worker``: a worker that waited and is found to have ended is replaced, once and without a word:
+        something else may have ended it while somebody read a page."""
+        waited = self._process is not None
         try:
             reply = self._exchange(frame(request_body(request)), stopped)
         except _WorkerFailed as failure:
             reason = str(failure) or self._how_it_ended()
             self.close()
+            if outlives_worker and waited and not str(failure):
+                return self._ask(request, stopped)
             return Failed(ParserDied(reason), skipped=False, lasting=True)
         except BaseException:
             self.close()  # an answer may be half read: nothing can be asked of this worker again

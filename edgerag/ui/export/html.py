@@ -6,14 +6,16 @@ load or run anything. Source marks lead to the sources below the answer.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from markdown_it.token import Token
+
 from edgerag.types import Exchange, FoundSource, Thread
 from edgerag.ui.export.said import doubts, ending, filter_words, state_words, when, where_words
-from edgerag.ui.inert_markdown import inert_parser
+from edgerag.ui.inert_markdown import SOURCE_MARK, inert_parser, parsed
 from edgerag.ui.plain import plain
+from edgerag.ui.source_marks import marks_of_exchange
 
 _STYLE = """
 :root { color-scheme: light dark; }
@@ -27,7 +29,6 @@ table { border-collapse: collapse; } td, th { border: 1px solid #8886; padding: 
 pre { overflow-x: auto; background: #8881; padding: .5rem; } a { text-decoration: none; }
 @media print { body { max-width: none; } }
 """
-_MARK = re.compile(r"\[([0-9]{1,3})\]")
 
 
 def to_html(thread: Thread, found: Mapping[int, Sequence[FoundSource]]) -> str:
@@ -72,22 +73,27 @@ def _answer(exchange: Exchange, found: Sequence[FoundSource]) -> str:
     """The parser escapes all text; the marks of what is there become ways to the sources, outside of code."""
     parser = inert_parser()
     numbers = {each.source.number for each in found}
-    tokens = parser.parse(plain(exchange.text))
-    for token in tokens:
-        if token.type in ("fence", "code_block"):
-            token.info = ""  # it would become the name of a class
+    tokens: list[Token] = []
+    for token in parsed(plain(exchange.text), marks_of_exchange(exchange)):
+        if token.type == "fence":
+            if token.info.strip():  # as text: in its place it would become the name of a class
+                tokens.append(_as_it_stands("html_block", f'<p class="about">{escape(token.info.strip())}</p>\n'))
+            token.info = ""
+        elif token.type == "list_item_open" and token.info:
+            token.attrSet("value", str(int(token.info)))  # each number as it was written
         for child in token.children or ():
-            if child.type == "text" and _MARK.search(child.content):
-                child.type = "html_inline"  # the one kind that is written as it stands
-                child.content = _MARK.sub(
-                    lambda match: _mark(exchange, int(match[1]), match[0], numbers), escape(child.content)
-                )
+            if child.type == SOURCE_MARK:
+                number = int(child.info)
+                anchor = f'<a href="#{_anchor(exchange, number)}">{child.content}</a>'
+                child.type, child.content = "html_inline", anchor if number in numbers else child.content
+        tokens.append(token)
     rendered: str = parser.renderer.render(tokens, parser.options, {})
     return rendered
 
 
-def _mark(exchange: Exchange, number: int, mark: str, numbers: set[int]) -> str:
-    return f'<a href="#{_anchor(exchange, number)}">{mark}</a>' if number in numbers else mark
+def _as_it_stands(kind: str, html: str) -> Token:
+    """A token whose content is written as it stands."""
+    return Token(kind, "", 0, content=html)
 
 
 def _anchor(exchange: Exchange, number: int) -> str:

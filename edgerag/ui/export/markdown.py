@@ -87,7 +87,8 @@ def _blocks(tokens: Sequence[Token], at: int, closing: str) -> tuple[list[str], 
                 block, tight = [f"{token.markup if token.markup[0] == '#' else '##'} {_inline(tokens[at])}"], False
                 at += 2
             case "fence" | "code_block":
-                block, tight = _fenced(token), False
+                info = token.info.strip()
+                block, tight = [*([escaped(info), ""] if info else []), *_fenced(token)], False
             case "hr":
                 block, tight = ["***"], False
             case "table_open":
@@ -109,12 +110,11 @@ def _blocks(tokens: Sequence[Token], at: int, closing: str) -> tuple[list[str], 
 
 def _list(tokens: Sequence[Token], at: int, opening: Token) -> tuple[list[str], int]:
     ordered = opening.type == "ordered_list_open"
-    number = int(opening.attrGet("start") or 1) if ordered else 0
     lines: list[str] = []
     while tokens[at].type == "list_item_open":
+        item = tokens[at]
         inner, at = _blocks(tokens, at + 1, "list_item_close")
-        mark = f"{number}. " if ordered else "- "
-        number += 1
+        mark = f"{item.info}{item.markup} " if ordered else "- "
         first, *rest = inner or [""]
         lines += [f"{mark}{first}".rstrip(), *(f"{' ' * len(mark)}{line}".rstrip() for line in rest)]
     return lines, at + 1
@@ -137,7 +137,7 @@ def _table(tokens: Sequence[Token], at: int) -> tuple[list[str], int]:
 
 
 def _fenced(token: Token) -> list[str]:
-    """Fenced by more ticks than stand in it; without the name of a language, which some readers act on."""
+    """Fenced by more ticks than stand in it; the name of a language, on which some readers act, stands above it."""
     ticks = "`" * max([3, *(len(run) + 1 for run in _TICKS.findall(token.content))])
     return [ticks, *token.content.rstrip("\n").split("\n"), ticks]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from edgerag.types import Exchange, FilterText, FoundSource, SourceState
+from edgerag.types import CUT, Exchange, FilterText, FoundSource, SourceState
 from edgerag.ui.place import full_place, in_library
 from edgerag.ui.plain import plain
 
@@ -42,8 +42,10 @@ def ending(exchange: Exchange) -> str:
         case "failed":
             return exchange.problem
         case _:
-            cut = exchange.answer is not None and exchange.answer.stop_reason == "length"
-            return "Cut: it reached the limit of its length." if cut else ""
+            answer = exchange.answer
+            if answer is None or answer.stop_reason != "length" or any(note.startswith(CUT) for note in answer.notes):
+                return ""  # of a cut answer the note says it, where there is one
+            return "Cut: it reached the limit of its length."
 
 
 def filter_words(where: FilterText) -> str:

@@ -6,92 +6,71 @@ last block is laid out again (docs/decisions/119).
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from markdown_it.token import Token
-from textual.content import Content, Span
+from textual.content import Content
 from textual.highlight import highlight
-from textual.style import Style
 
-from edgerag.ui.inert_markdown import inert_parser
+from edgerag.ui.inert_markdown import with_line_ends
+from edgerag.ui.source_marks import NO_MARKS, SourceMarks
+from edgerag.ui.tui.answer_blocks import TopBlock, top_blocks
+from edgerag.ui.tui.answer_doubts import DOUBT_SIGN, DOUBT_STYLE, Doubt, letters, with_doubts, within
+from edgerag.ui.tui.answer_inline import inline_content
+from edgerag.ui.tui.line_breaks import broken
 
-_MARK = re.compile(r"\[([0-9]{1,3})\]")
-_CITING = re.compile(r"cite\(([0-9]{1,3})\)")
-_CLOSING = re.compile(r"[^\w\s]*")  # a full stop, a closing quotation mark, the bracket of a mark
-# Behind a sentence that stands in no source, where others have the number of theirs.
-DOUBT_SIGN = Content.styled("[?]", "bold $text-warning")
-_DOUBT_STYLE = "italic $text-warning"
-_INLINE_STYLES = {"em_open": "italic", "strong_open": "bold", "s_open": "strike"}
-_CODE_STYLE = "$text-warning on $warning 10%"
 _HEADING_STYLES = {1: "bold underline $text-primary", 2: "bold $text-primary", 3: "bold", 4: "bold", 5: "italic"}
 _LINE_STYLE = "$foreground 40%"  # of rules and the lines of tables
+_LANGUAGE_STYLE = "$foreground 60%"
 _BULLETS = ("•", "◦", "▪")
 CODE_GROUND = "on $panel"
+_CODE_EDGE = 2  # cells on both sides of code
 _LEAST_COLUMN = 4  # cells; a table with less for each column is told as text
+_LEAST_ROOM = 10  # cells for text beside bullets, numbers and bars; in a narrow window half of it
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
-    """One row: what stands before the text, and the text."""
+    """One row: what stands before the text, and the text.
+
+    ``joint`` is what stood between the row before and this one: a line end, or what of a line was taken away because
+    it was broken there: blanks, or nothing within a word. ``whole`` is what the row says where all of it is copied, if
+    that is not its text: a row of a table may take several.
+    """
 
     content: Content
     lead: int = 0  # characters before the text: a bullet, the bar of a quotation
-    goes_on: bool = False  # the row before was full: there is no line end between them
+    joint: str = "\n"
     ground: str = ""  # a style that fills the row
+    whole: str | None = None
 
-
-def with_marks(content: Content) -> Content:
-    """``content`` with its source marks made clickable."""
-    for match in _MARK.finditer(content.plain):
-        action = Style.from_meta({"@click": f"cite({int(match[1])})"})
-        content = content.stylize("$text-accent", *match.span()).stylize(action, *match.span())
-    return content
-
-
-def marked_number(action: str) -> int | None:
-    """The number of a source mark, by what a click on it does; None where it is no mark."""
-    match = _CITING.fullmatch(action)
-    return int(match[1]) if match else None
-
-
-def with_doubts(content: Content, doubted: Sequence[str]) -> Content:
-    """``content`` with a sign behind each sentence that stands in no source. They are compared by their letters and
-    digits: what Markdown adds around them is not on the screen."""
-    for sentence in doubted:
-        places = [place for place, character in enumerate(content.plain) if character.isalnum()]
-        letters, wanted = _letters(content.plain), _letters(sentence)
-        at = letters.find(wanted) if wanted else -1
-        if at >= 0:
-            start, end = places[at], places[at + len(wanted) - 1] + 1
-            end += len(_CLOSING.match(content.plain, end)[0])  # type: ignore[index]  # it matches nothing too
-            doubted_words = content[start:end].stylize(_DOUBT_STYLE)
-            content = Content.assemble(content[:start], doubted_words, " ", DOUBT_SIGN, content[end:])
-    return content
-
-
-def _letters(text: str) -> str:
-    return "".join(character for character in text if character.isalnum())
+    @property
+    def goes_on(self) -> bool:
+        """The row before was full: there is no line end between them."""
+        return self.joint != "\n"
 
 
 class RowMaker:
     """Lays out texts at one width; keeps the rows of the blocks of the last one."""
 
-    def __init__(self, width: int, doubted: Sequence[str] = ()) -> None:
+    def __init__(self, width: int, doubted: Sequence[Doubt | str] = (), marks: SourceMarks = NO_MARKS) -> None:
+        """``doubted``: sentences with a sign; of a bare string it is not known where it begins."""
         self.width = max(1, width)
-        self._doubted = tuple(doubted)
-        self._kept: dict[str, list[AnswerRow]] = {}
+        self._doubted = tuple(Doubt(each) if isinstance(each, str) else each for each in doubted)
+        self._marks = marks
+        self._kept: dict[tuple[str, tuple[Doubt, ...]], list[AnswerRow]] = {}
 
     def rows(self, text: str) -> list[AnswerRow]:
         """The rows of a whole text, an empty one between two blocks."""
         kept, self._kept = self._kept, {}
         rows: list[AnswerRow] = []
-        for source, tokens in top_blocks(text):
-            own = kept.get(source)
+        for block in top_blocks(with_line_ends(text), self._marks):
+            doubted = within(self._doubted, block.start, block.start + len(block.source) + 1)
+            own = kept.get((block.source, doubted))
             if own is None:
-                own = _Layout(self.width, self._doubted).rows_of(tokens)
-            self._kept[source] = own
+                own = _Layout(self.width, block, doubted).laid_out()
+            self._kept[block.source, doubted] = own
             if rows and own:
                 rows.append(BLANK)
             rows += own
@@ -99,20 +78,6 @@ class RowMaker:
 
 
 BLANK = AnswerRow(Content(""))
-
-
-def top_blocks(text: str) -> Iterator[tuple[str, Sequence[Token]]]:
-    """The source and the tokens of each block that lies in no other."""
-    lines = text.split("\n")
-    tokens = inert_parser().parse(text)
-    first, depth = 0, 0
-    for index, token in enumerate(tokens):
-        depth += token.nesting
-        if depth == 0:
-            own = tokens[first : index + 1]
-            start, end = own[0].map or (0, len(lines))
-            yield "\n".join(lines[start:end]), own
-            first = index + 1
 
 
 @dataclass(slots=True)
@@ -123,24 +88,29 @@ class _Lead:
     rest: Content
     is_used: bool = False
 
+    @classmethod
+    def nothing(cls) -> _Lead:
+        """Where there is no room for it."""
+        return cls(Content(""), Content(""), is_used=True)
+
 
 @dataclass(slots=True)
 class _List:
-    number: int | None  # of the next item; None: bullets
-    bullet: str = ""
+    bullet: str  # "": numbers, each as it was written
 
 
 @dataclass
 class _Layout:
     width: int
-    doubted: Sequence[str]
+    block: TopBlock
+    doubted: Sequence[Doubt]
     rows: list[AnswerRow] = field(default_factory=list)
     _leads: list[_Lead] = field(default_factory=list)
     _lists: list[_List] = field(default_factory=list)
     _gap: bool = False  # an empty row stands before the next block
 
-    def rows_of(self, tokens: Sequence[Token]) -> list[AnswerRow]:
-        index = 0
+    def laid_out(self) -> list[AnswerRow]:
+        tokens, index = self.block.tokens, 0
         while index < len(tokens):
             token = tokens[index]
             match token.type:
@@ -160,15 +130,15 @@ class _Layout:
                     index = end
                 case "blockquote_open":
                     bar = Content.styled("▌ ", "$text-primary")
-                    self._leads.append(_Lead(bar, bar))
+                    self._leads.append(_Lead(bar, bar) if self._has_room(bar.cell_length) else _Lead.nothing())
                 case "blockquote_close" | "list_item_close":
                     self._leave()
                 case "bullet_list_open":
-                    self._lists.append(_List(None, _BULLETS[len(self._lists) % len(_BULLETS)]))
+                    self._lists.append(_List(_BULLETS[len(self._lists) % len(_BULLETS)]))
                 case "ordered_list_open":
-                    self._lists.append(_List(int(token.attrs.get("start", 1))))
+                    self._lists.append(_List(""))
                 case "list_item_open":
-                    self._item()
+                    self._item(token)
                 case "bullet_list_close" | "ordered_list_close":
                     self._lists.pop()
                     self._gap = self._gap or not self._lists
@@ -183,12 +153,19 @@ class _Layout:
     def _room(self) -> int:
         return max(1, self.width - sum(lead.rest.cell_length for lead in self._leads))
 
-    def _item(self) -> None:
-        own = self._lists[-1]
-        sign = f"{own.bullet} " if own.number is None else f"{own.number}. "
-        if own.number is not None:
-            own.number += 1
-        self._leads.append(_Lead(Content.styled(sign, "$text-primary"), Content(" " * len(sign))))
+    def _has_room(self, cells: int) -> bool:
+        """Whether so much can stand before the text."""
+        return self._room - cells >= min(_LEAST_ROOM, self.width // 2)
+
+    def _item(self, token: Token) -> None:
+        bullet = self._lists[-1].bullet
+        sign = f"{bullet} " if bullet else f"{token.info}{token.markup} "
+        if self._has_room(len(sign)):
+            self._leads.append(_Lead(Content.styled(sign, "$text-primary"), Content(" " * len(sign))))
+        else:  # a number is never left out
+            if not bullet:
+                self._block(self._pieces(Content.styled(sign.rstrip(), "$text-primary"), self._room), gap=False)
+            self._leads.append(_Lead.nothing())
 
     def _leave(self) -> None:
         if not self._leads[-1].is_used:
@@ -209,30 +186,51 @@ class _Layout:
             parts.append(lead.rest if lead.is_used or as_gap else lead.first)
             lead.is_used = lead.is_used or not as_gap
         before = Content("").join(parts)
-        return AnswerRow(before + row.content, len(before.plain) + row.lead, row.goes_on, row.ground)
+        return replace(row, content=before + row.content, lead=len(before.plain) + row.lead)
 
     def _text(self, content: Content, *, gap: bool = True) -> None:
         rows: list[AnswerRow] = []
         for line in content.split("\n", allow_blank=True):
-            rows += [AnswerRow(piece, goes_on=number > 0) for number, piece in enumerate(_wrapped(line, self._room))]
+            rows += self._pieces(line, self._room)
         self._block(rows, gap=gap)
 
+    @staticmethod
+    def _pieces(line: Content, room: int) -> list[AnswerRow]:
+        return [
+            AnswerRow(piece.content, joint=piece.joint if number else "\n")
+            for number, piece in enumerate(broken(line, room))
+        ]
+
     def _inline(self, token: Token) -> Content:
-        return with_marks(with_doubts(inline_content(token), self.doubted))
+        return with_doubts(inline_content(token), *self._doubts_of(token))
+
+    def _doubts_of(self, token: Token) -> tuple[str, Sequence[Doubt]]:
+        """The source of a token, and the doubted sentences that begin in it."""
+        if not self.doubted:
+            return "", ()
+        source, start = self.block.part(token)
+        return source, within(self.doubted, start, start + len(source))
 
     # ------------------------------------------------------------ code, tables
 
-    def _code(self, code: str, language: str) -> None:
-        # Without a language one would be guessed from the code, again at every word.
-        painted = highlight(code.rstrip("\n"), language=language.split(" ")[0] or "text")
-        room = max(1, self._room - 4)
-        rows = [AnswerRow(Content(""), ground=CODE_GROUND)]
-        for line in painted.split("\n", allow_blank=True):
-            pieces = _wrapped(line.expand_tabs(4), room)
-            rows += [
-                AnswerRow(Content("  ") + piece, 2, number > 0, CODE_GROUND) for number, piece in enumerate(pieces)
+    def _code(self, code: str, info: str) -> None:
+        edge = _CODE_EDGE if self._room > 3 * _CODE_EDGE else 0
+        room = max(1, self._room - 2 * edge)
+
+        def led(line: Content) -> list[AnswerRow]:
+            return [
+                replace(row, content=Content(" " * edge) + row.content, lead=edge, ground=CODE_GROUND)
+                for row in self._pieces(line, room)
             ]
-        self._block([*rows, AnswerRow(Content(""), ground=CODE_GROUND)])
+
+        empty = AnswerRow(Content(""), ground=CODE_GROUND)
+        # What stands behind the fence, mostly the name of the language, is part of the answer as well.
+        rows = led(Content.styled(info.strip(), _LANGUAGE_STYLE)) if info.strip() else [empty]
+        # Without a language one would be guessed from the code, again at every word.
+        painted = highlight(code.rstrip("\n"), language=info.strip().split(" ")[0] or "text")
+        for line in painted.split("\n", allow_blank=True):
+            rows += led(line.expand_tabs(4))
+        self._block([*rows, empty])
 
     def _table(self, tokens: Sequence[Token]) -> None:
         table: list[list[Content]] = []
@@ -241,14 +239,15 @@ class _Layout:
             if token.type == "tr_open":
                 table.append([])
             elif token.type in ("th_open", "td_open"):
-                cell = with_marks(inline_content(tokens[index + 1]))
+                cell = inline_content(tokens[index + 1])
                 table[-1].append(cell.stylize_before("bold") if token.type == "th_open" else cell)
                 if token.type == "th_open":
                     aligned.append(str(token.attrs.get("style", "")).removeprefix("text-align:"))
-        doubted = {_letters(sentence) for sentence in self.doubted}
-        for row in table[1:]:
-            if row and _letters("".join(cell.plain for cell in row)) in doubted:
-                row[:] = [cell.stylize(_DOUBT_STYLE) for cell in row]
+        rows = [token for token in tokens if token.type == "tr_open"]
+        for row, opened in zip(table[1:], rows[1:], strict=True):
+            doubted = {letters(doubt.words) for doubt in self._doubts_of(opened)[1]}
+            if row and letters("".join(cell.plain for cell in row)) in doubted:
+                row[:] = [cell.stylize(DOUBT_STYLE) for cell in row]
                 row[-1] = Content.assemble(row[-1], " ", DOUBT_SIGN)
         widths = _column_widths([[cell.cell_length for cell in row] for row in table], self._room)
         if widths is None:
@@ -257,44 +256,6 @@ class _Layout:
             self._gap = True
         else:
             self._block(_table_rows(table, widths, aligned))
-
-
-def inline_content(token: Token) -> Content:
-    """The words of a block with their styles."""
-    parts: list[str] = []
-    spans: list[Span] = []
-    open_styles: list[tuple[str, int]] = []
-    length = 0
-
-    def add(text: str) -> None:
-        nonlocal length
-        parts.append(text)
-        length += len(text)
-
-    for child in token.children or ():
-        match child.type:
-            case "softbreak":
-                add(" ")
-            case "hardbreak":
-                add("\n")
-            case "code_inline":
-                spans.append(Span(length, length + len(child.content), _CODE_STYLE))
-                add(child.content)
-            case kind if kind in _INLINE_STYLES:
-                open_styles.append((_INLINE_STYLES[kind], length))
-            case kind if kind.endswith("_close") and open_styles:
-                style, start = open_styles.pop()
-                spans.append(Span(start, length, style))
-            case _:
-                add(re.sub(r"\s+", " ", child.content))
-    return Content("".join(parts), spans=spans)
-
-
-def _wrapped(line: Content, width: int) -> list[Content]:
-    """``line`` in pieces that are at most so many cells wide; one at least."""
-    if line.cell_length <= width:
-        return [line]
-    return [piece.truncate(width) for piece in line.wrap(width)] or [line]
 
 
 def _column_widths(cells: Sequence[Sequence[int]], room: int) -> list[int] | None:
@@ -321,7 +282,8 @@ def _table_rows(table: Sequence[Sequence[Content]], widths: Sequence[int], align
     for number, cells in enumerate(table):
         if number == 1:
             rows.append(line("├", "┼", "┤"))
-        pieces = [_wrapped(cell, width) for cell, width in zip(cells, widths, strict=True)]
+        pieces = [[piece.content for piece in broken(cell, width)] for cell, width in zip(cells, widths, strict=True)]
+        whole = f"│ {' │ '.join(cell.plain for cell in cells)} │"
         for at in range(max(map(len, pieces))):
             parts = [bar]
             for column, width in enumerate(widths):
@@ -329,5 +291,5 @@ def _table_rows(table: Sequence[Sequence[Content]], widths: Sequence[int], align
                 space = max(0, width - piece.cell_length)
                 before = {"right": space, "center": space // 2}.get(aligned[column] if column < len(aligned) else "", 0)
                 parts += [Content(" " * (before + 1)), piece, Content(" " * (space - before + 1)), bar]
-            rows.append(AnswerRow(Content("").join(parts)))
+            rows.append(AnswerRow(Content("").join(parts), whole="" if at else whole, joint="" if at else "\n"))
     return [*rows, line("└", "┴", "┘")]

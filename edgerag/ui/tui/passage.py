@@ -62,6 +62,23 @@ def page_of(document: ParsedDocument, passage: Passage | None) -> int:
     return document.pages[max(0, at)].number
 
 
+def home_words(document: ParsedDocument, passage: Passage) -> str:
+    """``the passage is on page 7``, or on pages 7–9 and its quote on page 8."""
+
+    def page_at(offset: int) -> int:
+        at = bisect_right(document.pages, offset, key=lambda page: page.start) - 1
+        return document.pages[max(0, at)].number
+
+    first, last, quoted = (
+        page_at(passage.start),
+        page_at(max(passage.start, passage.end - 1)),
+        page_of(document, passage),
+    )
+    if first == last:
+        return f"the passage is on page {quoted}"
+    return f"the passage is on pages {first}–{last}, its quote on page {quoted}"
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One row on the screen: a piece of a line, or the mark where a page begins."""

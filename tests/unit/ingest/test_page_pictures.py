@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,11 +27,12 @@ from edgerag.errors import (
 )
 from edgerag.ingest.page_pictures import PagePictures
 from edgerag.ingest.parse import pdf
-from edgerag.ingest.parse.pdf_picture import letters_of, spans_of
+from edgerag.ingest.parse.pdf_picture import letters_of, letters_on, spans_of
 from edgerag.ingest.parse.source import Source
 from edgerag.ingest.parse.wire_page import PageReply, page_body, read_page
 from edgerag.types import Document, PagePicture, PageWanted
 from edgerag.types.pictures import MOST_PIXELS
+from edgerag.word_edges import is_edge
 
 WORDS = "Every 2,000 hours: replace the diaphragm"
 PAGES = build([text(72, 700, "The first page."), text(72, 700, "Maintenance") + text(72, 300, WORDS)])
@@ -165,6 +167,25 @@ def test_who_no_longer_waits_stops_the_drawing(tmp_path: Path) -> None:
         assert pages.draw(PageWanted(2, 50)) is not None
 
 
+def test_a_parser_that_was_killed_while_it_waited_is_started_anew_unseen(tmp_path: Path) -> None:
+    file = tmp_path / "a.pdf"
+    file.write_bytes(PAGES)
+    with pages_of(file, PAGES) as pages:
+        assert pages.draw(PageWanted(1, 50)) is not None
+        for _ in range(3):
+            process = pages._parser._process
+            assert process is not None
+            process.kill()
+            assert pages.draw(PageWanted(2, 50)) is not None
+
+
+@pytest.mark.parametrize(("make", "said"), [(Path.mkdir, "folder"), (os.mkfifo, "pipe")])
+def test_what_stands_in_the_place_of_the_file_is_named(tmp_path: Path, make: Callable[[Path], None], said: str) -> None:
+    make(tmp_path / "a.pdf")
+    with pages_of(tmp_path / "a.pdf", PAGES) as pages, pytest.raises(DocumentGone, match=rf"a\.pdf.* {said}"):
+        pages.draw(PageWanted(1, 50))
+
+
 def lie(change: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     body = dict(page_body(PageReply(PagePicture(1, 1, 2, 2, bytes(12)), "0")))
     body |= {"passage": [], "quote": []}
@@ -194,17 +215,35 @@ def test_a_parser_that_lies_about_its_picture_is_not_believed(change: Callable[[
 
 @given(st.lists(st.text(alphabet="abcdeéß-ﬁ 12\n", min_size=1, max_size=30), min_size=1, max_size=6), st.data())
 def test_a_passage_of_the_page_is_found_where_it_stands(lines: list[str], data: st.DataObject) -> None:
-    page = "\n".join(lines)
-    letters = letters_of(page)
-    start = data.draw(st.integers(0, len(page)))
-    passage = page[start : data.draw(st.integers(start, len(page)))]
-    spans = spans_of(letters, passage)
-    assert "".join(letters[a:b] for a, b in spans) == letters_of(passage)
+    page = letters_on("\n".join(lines))
+    edges = [at for at in range(len(page.text) + 1) if is_edge(page.text, at)]
+    start = data.draw(st.sampled_from(edges))
+    passage = page.text[start : data.draw(st.sampled_from([at for at in edges if at >= start]))]
+    spans = spans_of(page, passage)
+    assert "".join(page.letters[a:b] for a, b in spans) == letters_of(passage)
+
+
+@pytest.mark.parametrize(
+    ("page", "words", "found"),
+    [
+        ("from 112 kg to 12 kg", "12 kg", [(11, 15)]),
+        ("only 112 kg", "12 kg", []),
+        ("1.12 kg or 12 kg", "12 kg", [(7, 11)]),
+        ("cheap artofficial, the art of it", "art of", [(19, 24)]),
+        ("ポンプは12kgです", "12kg", [(4, 8)]),
+    ],
+)
+def test_words_are_not_found_in_other_words(page: str, words: str, found: list[tuple[int, int]]) -> None:
+    assert spans_of(letters_on(page), words) == found
+
+
+def test_a_passage_that_was_cut_within_a_word_is_found() -> None:
+    assert spans_of(letters_on("an unreasonably long word"), "asonably long word") == [(6, 22)]
 
 
 def test_lines_that_a_parser_has_put_in_another_order_are_found_one_by_one() -> None:
-    letters = letters_of("left column begins here right column begins there left column goes on right column goes on")
+    page = letters_on("left column begins here right column begins there left column goes on right column goes on")
     passage = "Left column begins here\nleft column goes on\nof another page entirely\nright column begins there"
-    found = [letters[a:b] for a, b in spans_of(letters, passage)]
+    found = [page.letters[a:b] for a, b in spans_of(page, passage)]
     assert found == ["leftcolumnbeginshere", "leftcolumngoeson", "rightcolumnbeginsthere"]
-    assert spans_of(letters_of("12 of 12 are 12"), "No\n12\n12") == [], "a short line that stands anywhere says nothing"
+    assert spans_of(letters_on("12 of 12 are 12"), "No\n12\n12") == [], "a short line that stands anywhere says nothing"

@@ -29,7 +29,7 @@ from edgerag.ingest.parse import wire
 from edgerag.ingest.parse.process import ParserProcess
 from edgerag.ingest.parse.source import Recognised
 from edgerag.ingest.parse.wire import Failed, Parsed, Reply, Unchanged
-from edgerag.types import ParsedDocument
+from edgerag.types import PageWanted, ParsedDocument
 
 HEADER = "import os, struct, sys, time\n"
 HANG = HEADER + "time.sleep(600)"
@@ -90,6 +90,16 @@ def test_a_misbehaving_worker_fails_its_file_only(script: str, said: str) -> Non
         assert re.search(said, reason(reply))
         assert isinstance(reply, Failed) and reply.lasting and not reply.skipped
     assert broken._process is None, "nothing is left running"
+
+
+def test_a_page_that_ends_each_worker_is_tried_no_more_than_once_again(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    script = f"open({str(started)!r}, 'a').write('x'); " + DIE
+    broken = process(20, script)
+    broken._process = broken._start()  # one that waits
+    reply = broken.view("/x.pdf", PageWanted(1, 50))
+    assert isinstance(reply, Failed) and "SIGSEGV" in reply.error.message
+    assert started.read_text() == "xx"
 
 
 def test_a_cancelled_wait_ends_and_leaves_no_process() -> None:

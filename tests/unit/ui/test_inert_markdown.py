@@ -11,7 +11,7 @@ from edgerag.ui.inert_markdown import inert_parser
         ("$x_1 * y_2 * z$", "$x_1 * y_2 * z$"),
         (r"\(a_1 \cdot b_2\) and \[\frac{1}{2}\]", r"\(a_1 \cdot b_2\) and \[\frac{1}{2}\]"),
         (r"$$\sum_i x_i^{2}$$ is *here*", r"$$\sum_i x_i^{2}$$ is <em>here</em>"),
-        ("from $5 to *$10*", "from $5 to <em>$10</em>"),
+        ("from $5 to *some $*", "from $5 to <em>some $</em>"),
         ("a $ sign, *and* another $", "a $ sign, <em>and</em> another $"),
         (r"\*no emphasis\*", "*no emphasis*"),
         ("[a](http://e.example) <b> &amp;", "[a](http://e.example) &lt;b&gt; &amp;amp;"),

@@ -13,7 +13,7 @@ from textual.widgets import Static
 from edgerag.types import PageWanted, ParsedDocument, Source
 from edgerag.ui.tui import kitty, page_look, shown
 from edgerag.ui.tui.page_look import PreparedPage, Sizing
-from edgerag.ui.tui.passage import Passage, page_of, wanted_page
+from edgerag.ui.tui.passage import Passage, home_words, page_of, wanted_page
 from edgerag.ui.tui.problem import Problem
 from edgerag.ui.tui.screens.base import SideScreen
 from edgerag.ui.tui.widgets.page_view import PageView
@@ -235,7 +235,7 @@ class PicturedScreen(SideScreen):
         if passage is not None:
             home = page_of(document, passage)
             if home != picture.number and not picture.passage:
-                parts.append(f"the passage is on page {home}")
+                parts.append(home_words(document, passage))
             elif not picture.passage:
                 parts.append("the passage was not found on this page")
         return shown.line(" · ".join(parts), 200)

@@ -27,7 +27,11 @@ from textual.widget import Widget
 
 from edgerag.ui.plain import plain
 from edgerag.ui.sections import sections_of
-from edgerag.ui.tui.answer_rows import BLANK, AnswerRow, RowMaker, marked_number
+from edgerag.ui.source_marks import NO_MARKS, SourceMarks
+from edgerag.ui.tui.answer_copy import copied
+from edgerag.ui.tui.answer_doubts import Doubt, within
+from edgerag.ui.tui.answer_inline import marked_number
+from edgerag.ui.tui.answer_rows import BLANK, AnswerRow, RowMaker
 from edgerag.ui.tui.widgets.one_layout import OneLayout
 
 # While an answer streams it is painted as often as the eye follows text, and so seldom that all that the screen does
@@ -76,7 +80,8 @@ class AnswerMarkdown(OneLayout, Widget):
         self._restarts = False
         self._ended = False
         self._used_before_s = time.thread_time()  # by the thread of the screen, when the last paint began
-        self.doubted: tuple[str, ...] = ()  # sentences that have a sign
+        self.doubted: tuple[Doubt, ...] = ()  # sentences that have a sign
+        self._marks = NO_MARKS
 
     @property
     def source(self) -> str:
@@ -108,7 +113,14 @@ class AnswerMarkdown(OneLayout, Widget):
             self._append(plain(whole))
         self._show()
 
-    def doubt(self, sentences: Sequence[str]) -> None:
+    def mark(self, marks: SourceMarks) -> None:
+        """Says which numbers in brackets lead to a source."""
+        if self._marks != marks:
+            self._marks = marks
+            self._forget_rows()
+            self._show()
+
+    def doubt(self, sentences: Sequence[Doubt]) -> None:
         """Puts a sign behind these sentences of the finished answer."""
         if self.doubted != tuple(sentences):
             self.doubted = tuple(sentences)
@@ -164,10 +176,14 @@ class AnswerMarkdown(OneLayout, Widget):
         if not self._width:
             return 0
         rows: list[AnswerRow] = []
+        start = 0  # of the section in the answer
         for section in self._sections:
             if section.rows is None:
-                section.maker = section.maker or RowMaker(self._width, self.doubted)
+                if section.maker is None:
+                    doubted = within(self.doubted, start, start + len(section.source))
+                    section.maker = RowMaker(self._width, doubted, self._marks)
                 section.rows = section.maker.rows(section.source)
+            start += len(section.source)
             if rows and section.rows:
                 rows.append(BLANK)
             rows += section.rows
@@ -226,17 +242,7 @@ class AnswerMarkdown(OneLayout, Widget):
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """What is selected, without the line ends that only the width of the window made."""
-        parts: list[str] = []
-        for y, row in enumerate(self._rows):
-            span = selection.get_span(y)
-            if span is None:
-                continue
-            text = row.content.plain
-            first, last = span[0], len(text) if span[1] < 0 else span[1]
-            if parts:
-                parts.append(" " if row.goes_on else "\n")
-            parts.append(text[max(first, row.lead) if row.goes_on else first : last].rstrip())
-        return "".join(parts), "\n"
+        return copied(self._rows, selection.get_span), "\n"
 
     def selection_updated(self, selection: Selection | None) -> None:  # noqa: ARG002 - painting asks the screen for it
         self.refresh()

@@ -15,6 +15,7 @@ from edgerag.types import Answer, Exchange, FoundSource, InstantSentence, Source
 from edgerag.ui import output
 from edgerag.ui.export.said import filter_words
 from edgerag.ui.plain import plain
+from edgerag.ui.source_marks import marks_of, source_marks
 from edgerag.ui.tui import shown
 from edgerag.ui.tui.problem import Problem
 from edgerag.ui.tui.widgets.answer_markdown import AnswerMarkdown, mark_under
@@ -61,6 +62,7 @@ class ExchangeView(OneLayout, Vertical):
         self.sources: tuple[Source, ...] = ()
         self.source_states: Mapping[int, SourceState] = {}
         self.answer: Answer | None = None
+        self._instant: tuple[InstantSentence, ...] = ()
         self._checked = True  # its sources are those of the library as it is
         self._question = Static(_question(kept), classes="question")
         self._evidence = Evidence(classes="evidence")
@@ -92,11 +94,19 @@ class ExchangeView(OneLayout, Vertical):
     def show_sources(self, sources: tuple[Source, ...]) -> None:
         self.sources = sources
         self.source_states = {}
+        self._mark()
 
     def show_evidence(self, sentences: tuple[InstantSentence, ...]) -> None:
         """What the documents say by themselves, until the model has something to say and beside it."""
+        self._instant = sentences
         self._evidence.show(sentences)
         self._evidence.display = bool(sentences)
+        self._mark()
+
+    def _mark(self) -> None:
+        """While the answer comes, all sources may be cited."""
+        numbers = [source.number for source in self.sources]
+        self._markdown.mark(source_marks(self.sources, numbers, self._instant))
 
     def add_thought(self, piece: str) -> None:
         self._phase.display = False
@@ -114,6 +124,7 @@ class ExchangeView(OneLayout, Vertical):
         self.remove_class("-failed")
         self._foot.display = False
         self._markdown.restart()
+        self._mark()
         self.show_phase("Going on …")
 
     async def finish(self, answer: Answer) -> None:
@@ -125,6 +136,7 @@ class ExchangeView(OneLayout, Vertical):
         self._thought.end()
         self._phase.display = False
         self._markdown.display = bool(answer.text.strip())
+        self._markdown.mark(marks_of(answer))
         self._markdown.finish(answer.text)
         self._markdown.doubt(unsupported(answer))
         self._close(foot_content(answer))

@@ -4,30 +4,39 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from edgerag.types import Answer
+from edgerag.types import CUT, Answer
 from edgerag.ui.place import member_name, place
+from edgerag.ui.plain import plain
 from edgerag.ui.tui import shown
-from edgerag.ui.tui.answer_rows import DOUBT_SIGN
+from edgerag.ui.tui.answer_doubts import DOUBT_SIGN, Doubt
 from edgerag.ui.tui.facts import timing_figure
 
 _DOUBTS_SHOWN = 3
 _DOUBT_WIDTH = 60
 
 
-def unsupported(answer: Answer) -> list[str]:
-    """The sentences that stand in no source."""
-    return [answer.text[s.start : s.end] for s in answer.sentences if s.support == "unsupported"]
+def unsupported(answer: Answer) -> list[Doubt]:
+    """The sentences that stand in no source, where they are in the text as it is shown."""
+    return [
+        Doubt(answer.text[sentence.start : sentence.end], len(plain(answer.text[: sentence.start])))
+        for sentence in answer.sentences
+        if sentence.support == "unsupported"
+    ]
 
 
 def foot_content(answer: Answer) -> Content:
     lines: list[Content] = []
     go_on = " Ctrl+G goes on with it." if answer.can_go_on else ""
+    notes = list(answer.notes)
     match answer.stop_reason:
         case "cancelled":
             lines.append(Content.styled(f"Stopped.{go_on}", "$text-warning"))
         case "length":
-            lines.append(Content.styled(f"The answer was cut.{go_on}", "$text-warning"))
-    lines += [shown.text(note, "$text-warning") for note in answer.notes]
+            # Where it is known, a note says at how many tokens, and why there.
+            cut = next((note for note in notes if note.startswith(CUT)), f"{CUT}.")
+            notes = [note for note in notes if note != cut]
+            lines.append(shown.text(f"{cut}{go_on}", "$text-warning"))
+    lines += [shown.text(note, "$text-warning") for note in notes]
     lines += _doubts(answer)
     for hit in answer.nearest:
         where = f"Nearest, and no answer: {member_name(hit.chunk.path)}, {place(hit.chunk)}: "
