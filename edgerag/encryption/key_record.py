@@ -189,15 +189,21 @@ def _check(record: KeyRecord) -> None:
     if name != "scrypt" or not all(isinstance(number, int) and number > 0 for number in (n, r, p)):
         raise ValueError(f"derivation {name!r}")
     assert isinstance(n, int) and isinstance(r, int) and isinstance(p, int)
-    if n < 2 or n & (n - 1) or 128 * n * r > _MOST_SCRYPT_BYTES or p > 64:
-        raise ValueError("a derivation that takes too much memory")
+    # What RFC 7914 allows, and what fits into memory.
+    if n < 2 or n & (n - 1) or n.bit_length() > 16 * r or p > 64 or _scrypt_bytes(n, r, p) > _MOST_SCRYPT_BYTES:
+        raise ValueError("a derivation that nobody wrote")
+
+
+def _scrypt_bytes(n: int, r: int, p: int) -> int:
+    """What OpenSSL asks to be allowed."""
+    return 128 * r * (n + p + 2) + 2**20
 
 
 def _wrapping_key(record: KeyRecord, opener: Opener) -> bytes:
     if isinstance(opener, KeyFile):
         return derived(opener.content, salt=record.salt, purpose="edgerag wrapping key")
     n, r, p = (int(record.derivation[number]) for number in "nrp")
-    most = 128 * r * (n + p + 2) + 2**20  # what OpenSSL asks to be allowed
+    most = _scrypt_bytes(n, r, p)
     return hashlib.scrypt(opener.as_bytes(), salt=record.salt, n=n, r=r, p=p, maxmem=most, dklen=KEY_BYTES)
 
 

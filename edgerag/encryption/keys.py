@@ -8,6 +8,7 @@ error's message.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import hmac
 import os
@@ -24,6 +25,7 @@ SALT_BYTES = 32
 LEAST_PASSPHRASE_CHARACTERS = 8
 LEAST_KEY_FILE_BYTES = 32
 _NEW_KEY_FILE_BYTES = 64
+_OPEN_PIPES = ("/dev/fd/", "/proc/")  # what a command prints, given as a file by a shell: somebody writes to them
 _MOST_KEY_FILE_BYTES = 1_000_000  # more is a file that was named by mistake
 
 
@@ -97,6 +99,8 @@ def checked_new_passphrase(text: str) -> Passphrase:
 def read_key_file(path: Path) -> KeyFile:
     """Raises LibraryLocked for one that is not there, cannot be read or holds too little."""
     try:
+        if path.is_fifo() and not str(path).startswith(_OPEN_PIPES):
+            raise OSError(errno.EINVAL, "it is a pipe, and nobody may ever write to it")
         with path.open("rb") as stream:
             content = stream.read(_MOST_KEY_FILE_BYTES + 1)
     except OSError as error:

@@ -29,7 +29,7 @@ def scratch_folder(parent: Path, prefix: str) -> Iterator[Path]:
         yield scratch
     finally:
         os.close(descriptor)
-        shutil.rmtree(scratch, ignore_errors=True)  # what cannot be deleted now goes with the next one
+        _remove(scratch)  # what cannot be deleted now goes with the next one
 
 
 def remove_left(parent: Path, prefix: str) -> None:
@@ -46,8 +46,19 @@ def _remove_if_left(folder: Path) -> None:
         return  # being made just now, or not ours
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
     except BlockingIOError:
         return
     finally:
         os.close(descriptor)
+
+
+def _remove(folder: Path) -> None:
+    """The lock goes last: a folder without one is taken for somebody else's, and would stay for ever."""
+    for entry in folder.iterdir():
+        if entry.name != _LOCK:
+            shutil.rmtree(entry, ignore_errors=True)
+            with contextlib.suppress(OSError):  # it was a folder, or cannot be deleted now
+                entry.unlink()
+    if [entry.name for entry in folder.iterdir()] == [_LOCK]:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -127,7 +127,9 @@ def _new_key(opener: Opener) -> NewKey:
     from edgerag.encryption.key_record import wrap
     from edgerag.encryption.keys import new_library_key
     from edgerag.index.encrypting import NewKey
+    from edgerag.machine.core_dumps import forbid_core_dumps
 
+    forbid_core_dumps()
     key = new_library_key()
     return NewKey(key, wrap(key, opener))
 

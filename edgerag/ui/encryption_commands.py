@@ -7,7 +7,9 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from edgerag.encryption.key_record import FILE_NAME
 from edgerag.encryption.keys import Opener, checked_new_passphrase, make_key_file, read_key_file
+from edgerag.errors import UsageError
 from edgerag.locations import is_there, user_path
 from edgerag.machine.disk import storage_error
 from edgerag.session import Session
@@ -31,7 +33,8 @@ def encrypt(session: Session, arguments: argparse.Namespace) -> int:
         )
         return report.EXIT_OK
     holds = f"{done.document_count:,} documents, {output.size(done.size_bytes)}"
-    report.say(f"Library {arguments.name} is encrypted: {holds}. {LOST}")
+    folder = session.locations.library_folder(arguments.name)
+    report.say(f"Library {arguments.name} ({folder}) is encrypted: {holds}. {LOST}")
     report.say(
         "note: the plain files were deleted, not wiped: who examines the disk may find them, or an older backup."
         " Conversations and traces that were kept until now stay readable in the home."
@@ -77,6 +80,11 @@ def _new_opener(arguments: argparse.Namespace) -> Opener:
     if not arguments.new_key_file:
         return checked_new_passphrase(new_passphrase(arguments.name))
     path: Path = user_path(arguments.new_key_file)
+    if (library := _library_around(path)) is not None:
+        raise UsageError(
+            f"The key file {path} would lie in the library {library}, and go with it.",
+            remedy="Keep it where the library is not: on a stick, say.",
+        )
     if is_there(path):
         return read_key_file(path)
     try:
@@ -85,6 +93,12 @@ def _new_opener(arguments: argparse.Namespace) -> Opener:
         raise storage_error(error, path) from error
     report.say(f"{path} was made: keep a copy of it where the library is not.")
     return made
+
+
+def _library_around(path: Path) -> Path | None:
+    """The folder of a library that a file lies in, or would lie in."""
+    own = ("library.sqlite", FILE_NAME)
+    return next((folder for folder in path.resolve().parents if any(is_there(folder / name) for name in own)), None)
 
 
 COMMANDS: Mapping[str, Callable[[Session, argparse.Namespace], int]] = {

@@ -43,6 +43,11 @@ def _read(prompt: str) -> str:
             return getpass.getpass(prompt)
         except (EOFError, getpass.GetPassWarning):
             return ""
+        except UnicodeDecodeError:
+            raise UsageError(
+                "What was typed is no text in the encoding of this terminal.",
+                remedy="Set the terminal and LANG to the same encoding (UTF-8), or take a key file.",
+            ) from None
 
 
 def _has_terminal() -> bool:

@@ -16,6 +16,7 @@ import pytest
 
 from edgerag.config import Settings
 from edgerag.encryption import key_record
+from edgerag.encryption.key_record import FILE_NAME, is_encrypted
 from edgerag.locations import locate
 from edgerag.session import Session
 from edgerag.ui import passphrase
@@ -291,6 +292,7 @@ def test_a_day_in_the_terminal_ui_asks_before_anything_is_opened(
     terminal: Callable[[], bool] = lambda: True  # noqa: E731
     monkeypatch.setattr("sys.stdin.isatty", terminal, raising=False)
     monkeypatch.setattr("sys.stdout.isatty", terminal, raising=False)
+    monkeypatch.setattr("sys.stderr.isatty", terminal, raising=False)
     typed.append(PASSPHRASE)
     assert main(["--library", "secret"]) == 0
     assert opened == [None]
@@ -299,3 +301,24 @@ def test_a_day_in_the_terminal_ui_asks_before_anything_is_opened(
     assert len(opened) == 1
     assert main(["--library", "other", "--library", "secret"]) == 0, "one of several is left out"
     assert len(opened) == 2
+
+
+@pytest.mark.parametrize("place", ["key", "segments/key", "private/key", FILE_NAME, "library.sqlite"])
+def test_no_key_file_is_made_or_taken_from_inside_a_library(
+    documents: Path, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    key, folder = tmp_path / "key", home / "indexes" / "secret"
+    assert main(["--library", "secret", "ingest", str(documents), "--quiet"]) == 1
+    assert main(["library", "encrypt", "secret", "--new-key-file", str(folder / place), "--quiet"]) == 2
+    assert "would lie in the library" in capsys.readouterr().err
+    assert not (folder / "key").exists() and not is_encrypted(folder)
+    assert main(["library", "encrypt", "secret", "--new-key-file", str(key), "--quiet"]) == 0
+    for anew in ([], ["--anew"]):
+        change = ["--key-file", str(key), "library", "rekey", "secret", "--new-key-file", str(folder / place), *anew]
+        assert main(change) == 2
+    assert main(["--library", "secret", "--key-file", str(key), "library", "verify"]) == 0
+
+
+def test_a_pipe_that_nobody_writes_to_is_no_key_file(home: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert main(["library", "encrypt", "secret", "--new-key-file", str(tmp_path / "pipe")]) != 0

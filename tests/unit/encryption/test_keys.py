@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -92,7 +93,7 @@ def test_changed_parameters_under_a_right_checksum_do_not_open_it() -> None:
     with pytest.raises(LibraryLocked):
         unwrap(decoded(encoded(cheaper), ""), OPENERS[0], where="")
     huge = type(record)(record.kind, {**record.derivation, "n": 2**40}, record.salt, record.nonce, record.wrapped)
-    with pytest.raises(LibraryDamaged, match="memory"):
+    with pytest.raises(LibraryDamaged, match="nobody wrote"):
         decoded(encoded(huge), "")
 
 
@@ -152,3 +153,11 @@ def test_a_short_passphrase_is_refused() -> None:
     with pytest.raises(UsageError, match="8 characters"):
         checked_new_passphrase("1234567")
     assert checked_new_passphrase("12345678").text == "12345678"
+
+
+@pytest.mark.parametrize(("n", "r", "p"), [(2**17, 1, 1), (2**18, 1, 64), (2, 2**22, 64), (3, 8, 1), (2**30, 8, 1)])
+def test_a_derivation_that_nobody_wrote_is_damage_whatever_its_checksum(n: int, r: int, p: int) -> None:
+    record = wrap(new_library_key(), Passphrase("correct horse battery"), scrypt_n=CHEAP)
+    forged = replace(record, derivation={"name": "scrypt", "n": n, "r": r, "p": p})
+    with pytest.raises(LibraryDamaged, match="nobody wrote"):
+        decoded(encoded(forged), "here")

@@ -19,7 +19,7 @@ from edgerag.encryption.database import connect
 from edgerag.encryption.key_record import FILE_NAME, is_encrypted, read_record, unwrap, wrap, write_record
 from edgerag.encryption.keys import KeyFile, LibraryKey, new_library_key
 from edgerag.errors import LibraryDamaged, LibraryError, LibraryLocked, LibraryOutdated, LibraryVersionUnknown
-from edgerag.index import bringing_up, encrypting, migrations, package
+from edgerag.index import bringing_up, encrypting, migrations, package, scratch
 from edgerag.index.encrypting import NewKey, encrypt_anew
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.library import Library, open_library
@@ -452,3 +452,28 @@ def test_the_copy_that_is_kept_while_an_older_one_is_brought_up_is_encrypted(
     monkeypatch.undo()
     Store(folder, mode="write", key=to.key).close()
     assert not list(folder.glob("library.sqlite.v*"))
+
+
+@pytest.mark.parametrize("names", [[".lock", "library"], ["library", ".lock"]])
+def test_what_a_killed_encryption_left_goes_though_the_next_is_killed_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str]
+) -> None:
+    """Its lock goes last, in whatever order the file system tells what lies in a folder."""
+    left = tmp_path / ".encrypting-x"
+    (left / "library").mkdir(parents=True)
+    (left / ".lock").touch()
+    gone: list[str] = []
+
+    def in_order(self: Path) -> Any:
+        return iter([self / name for name in names if (self / name).exists()])
+
+    def rmtree(path: Path, *, ignore_errors: bool = False) -> None:
+        gone.append(path.name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "iterdir", in_order)
+        patch.setattr(scratch.shutil, "rmtree", rmtree)
+        scratch.remove_left(tmp_path, scratch.ENCRYPTING_PREFIX)
+    assert gone == ["library"], "while anything is left, the lock is"
+    scratch.remove_left(tmp_path, scratch.ENCRYPTING_PREFIX)
+    assert not left.exists()
