@@ -54,9 +54,14 @@ def segments(db: sqlite3.Connection) -> list[SegmentEntry]:
         # SQLite keeps any value in any column, and a file outside of the folder is none of ours.
         if not all(isinstance(number, int) for number in numbers) or not 0 <= entry.dead_count <= entry.row_count:
             raise damaged_row(f"the numbers of segment {entry.id!r}")
-        if not isinstance(entry.file, str) or not _FILE_NAME.fullmatch(entry.file):
+        if not is_file_name(entry.file):
             raise damaged_row(f"{entry.file!r} is no name of a segment file")
     return entries
+
+
+def is_file_name(value: object) -> bool:
+    """Whether a segment may be called so."""
+    return isinstance(value, str) and _FILE_NAME.fullmatch(value) is not None
 
 
 def generation(db: sqlite3.Connection) -> int:

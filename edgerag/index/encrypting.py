@@ -21,7 +21,7 @@ from edgerag.encryption.key_record import KeyRecord, write_record
 from edgerag.encryption.keys import LibraryKey
 from edgerag.encryption.units import UnitDamaged, copy_units
 from edgerag.errors import REPAIR_LIBRARY, LibraryDamaged, LibraryError, LibraryMissing, StorageFull
-from edgerag.index import at_rest, catalogue, chunks, documents
+from edgerag.index import at_rest, bringing_up, catalogue, chunks, documents
 from edgerag.index.catalogue import SegmentEntry
 from edgerag.index.hnsw import format as layout
 from edgerag.index.hnsw.source import role_of
@@ -39,6 +39,7 @@ PRIVATE_FOLDER = "private"  # conversations and traces that belong to this libra
 STATES_FOLDER = "kv"  # what the model made of passages: it is made again
 _OURS = frozenset(
     {SEGMENTS, PRIVATE_FOLDER, STATES_FOLDER, KEY_NAME, KEY_NAME + ".tmp", LOCK_NAME, ASKING_NAME, ".repair"}
+    | {bringing_up.FOLDER_NAME}
     | {at_rest.NAME, at_rest.NAME + ".tmp"}
     | {DATABASE_NAME + ending for ending in ("", "-wal", "-shm", "-journal")}
 )

@@ -17,7 +17,8 @@ from edgerag.index.row_sums import FACTS, PLACE, STRUCTURE, filling_function
 APPLICATION_ID = 0x45524147
 
 
-def _as_blobs(columns: str) -> str:
+def as_blobs(columns: str) -> str:
+    """As row_sum() takes them in SQL: texts need not be UTF-8, which a function must be given."""
     return ", ".join(f"CAST({column.strip()} AS BLOB)" for column in columns.split(","))
 
 
@@ -210,8 +211,8 @@ ALTER TABLE chunks ADD COLUMN sum INTEGER;
 """
 # Rows that are there get theirs in the same transaction. Texts need not be UTF-8, which a function must be given.
 _FILL_11 = f"""
-UPDATE documents SET facts_sum = row_sum({_as_blobs(FACTS)}), structure_sum = row_sum({_as_blobs(STRUCTURE)});
-UPDATE chunks SET sum = row_sum({_as_blobs(PLACE)});
+UPDATE documents SET facts_sum = row_sum({as_blobs(FACTS)}), structure_sum = row_sum({as_blobs(STRUCTURE)});
+UPDATE chunks SET sum = row_sum({as_blobs(PLACE)});
 """  # noqa: S608
 
 STEPS: tuple[str, ...] = (

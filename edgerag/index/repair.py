@@ -1,10 +1,11 @@
 """Mends a damaged library: what is left of it is put right, made anew or named.
 
-In order: single bits of a database at rest are put right by their checksums; a database that is damaged otherwise is
-written anew out of the rows that can be read and match their sums, its keyword index out of the texts (salvage.py);
-segments that are damaged give the vectors that they still have to new ones, and passages whose vector is lost wait to
-be embedded again (rescue.py). What cannot be had again is named by document. The old database is replaced by one
-rename, when the new one is whole.
+In order: single bits of a database at rest are put right by their checksums; one that was damaged while it was brought
+up to a newer version is made again what the copy beside it holds; a database that is damaged otherwise is written anew
+out of the rows that can be read and match their sums, its keyword index out of the texts (salvage.py); segments that
+are damaged give the vectors that they still have to new ones, and passages whose vector is lost wait to be embedded
+again (rescue.py). What cannot be had again is named by document. The old database is replaced by one rename, when the
+new one is whole.
 """
 
 from __future__ import annotations
@@ -25,13 +26,16 @@ from edgerag.errors import (
     LibraryMissing,
     LibraryOutdated,
     LibraryVersionUnknown,
+    StorageFull,
 )
-from edgerag.index import at_rest, health
+from edgerag.index import at_rest, bringing_up, health
 from edgerag.index.bits import flipped_bit
+from edgerag.index.identity import read_identity
 from edgerag.index.lock import WriterLock
-from edgerag.index.salvage import Loss, salvage
+from edgerag.index.losses import Loss
+from edgerag.index.salvage import MENDING, salvage
 from edgerag.index.store import DATABASE_NAME, Store, refuse_emptied, translated
-from edgerag.machine.disk import sync_folder
+from edgerag.machine.disk import put_in_place
 
 _WORKSHOP = ".repair"  # inside the library's folder
 
@@ -41,7 +45,8 @@ class DatabaseRepair:
     """What was done to the database file."""
 
     # "sums": rows, texts and words are whole, and the checksums of the file were what did not match.
-    state: Literal["whole", "bits", "sums", "rebuilt"]
+    # "put back": it is what it was before it began to be brought up to a newer version.
+    state: Literal["whole", "bits", "sums", "put back", "rebuilt"]
     bits: int  # that were put right
     losses: tuple[Loss, ...]
 
@@ -55,8 +60,11 @@ def repair_database(folder: Path, *, key: LibraryKey | None = None) -> DatabaseR
             shutil.rmtree(folder / _WORKSHOP, ignore_errors=True)  # of a run that was stopped
             return _repair(folder, key)
     except LibraryDamaged as error:  # elsewhere the remedy is what has just failed
-        raise LibraryDamaged(error.message, remedy=RESTORE_LIBRARY) from error
+        raise LibraryDamaged(_of_the_user(error.message, folder), remedy=RESTORE_LIBRARY) from error
+    except StorageFull as error:
+        raise StorageFull(_of_the_user(error.message, folder), remedy=error.remedy) from error
     finally:
+        shutil.rmtree(folder / _WORKSHOP, ignore_errors=True)
         lock.close()
 
 
@@ -73,17 +81,23 @@ def _repair(folder: Path, key: LibraryKey | None) -> DatabaseRepair:
             at_rest.forget(folder)
             return DatabaseRepair("sums", bits, ())
         return DatabaseRepair("bits" if bits else "whole", bits, ())
+    if bringing_up.put_back(database, key=key):
+        at_rest.forget(folder)
+        return DatabaseRepair("put back", bits, ())
     _fold_journal(database, key)
     workshop = folder / _WORKSHOP
     workshop.mkdir(mode=0o700)
     losses = salvage(database, workshop, key=key)
     at_rest.forget(folder)
-    for name in ("-wal", "-shm"):
+    for name in ("-wal", "-shm", "-journal"):
         database.with_name(database.name + name).unlink(missing_ok=True)
-    (workshop / DATABASE_NAME).replace(database)
-    sync_folder(folder)
-    shutil.rmtree(workshop)
+    put_in_place(workshop / DATABASE_NAME, database)
     return DatabaseRepair("rebuilt", bits, tuple(losses))
+
+
+def _of_the_user(message: str, folder: Path) -> str:
+    """What happened to the new database, said of the one that the user has."""
+    return message.replace(str(folder / _WORKSHOP / DATABASE_NAME), str(folder / DATABASE_NAME))
 
 
 def _mend_bits(folder: Path, database: Path) -> tuple[int, bool | None]:
@@ -130,7 +144,7 @@ def _is_sound(folder: Path, key: LibraryKey | None, *, refuses_newer: bool) -> b
     except EdgeragError:
         return False
     try:
-        return health.database_is_sound(store)
+        return health.database_is_sound(store) and read_identity(store) is not None
     except EdgeragError:
         return False
     finally:
@@ -142,6 +156,8 @@ def _fold_journal(database: Path, key: LibraryKey | None) -> None:
     try:
         connection = connect(database, key=key)
         try:
+            connection.execute(MENDING)  # also where the file was cut short
+            connection.execute("PRAGMA user_version").fetchone()  # undoes what was not finished
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         finally:
             connection.close()

@@ -33,7 +33,7 @@ from edgerag.errors import (
 from edgerag.index import at_rest, bringing_up, migrations, wholeness
 from edgerag.index.segment_magic import MAGIC
 from edgerag.machine.disk import storage_error
-from edgerag.machine.mounts import is_remote, journal_for
+from edgerag.machine.mounts import journal_for
 
 DATABASE_NAME = "library.sqlite"
 # A reader waits this long while the last writer folds the WAL into the file on closing.
@@ -133,9 +133,6 @@ class Store:
             raise LibraryMissing(
                 f"There is no library in {self.path.parent}.", remedy="Make one: edgerag ingest FOLDER"
             )
-        if self._has_journal() and not is_remote(str(self.path.parent)):
-            # Only a library that is being made has one, and only a writer can undo what is half done.
-            raise self._unfinished()
         connection = self._connect_for_reading()
         try:
             version = migrations.check_version(connection, where=str(self.path), steps=steps)
@@ -177,7 +174,8 @@ class Store:
         return copy
 
     def _has_journal(self) -> bool:
-        """Whether what a transaction changes can be undone: one is at work, or was killed."""
+        """Whether a transaction is at work, or was killed, that keeps what it changes in a rollback journal: on a disk
+        that machines share, also seen from one where that disk is local."""
         journal = self.path.with_name(self.path.name + "-journal")
         return journal.is_file() and journal.stat().st_size > 0
 
@@ -215,7 +213,7 @@ class Store:
         except sqlite3.OperationalError as error:
             connection.close()
             if error.sqlite_errorcode == sqlite3.SQLITE_READONLY_ROLLBACK:
-                return self._connect_undone(error)
+                return self._connect_undone()
             primary = error.sqlite_errorcode & 0xFF
             # A folder that may be written and has no room for another file gives CANTOPEN too.
             self._lacks_room = error.sqlite_errorcode in _NO_ROOM_TO_SHARE or (
@@ -223,6 +221,8 @@ class Store:
             )
             if not self._lacks_room and primary not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
                 raise
+            if self._has_journal():
+                raise self._not_undone() from error
             wal = self.path.with_name(self.path.name + "-wal")
             if wal.exists() and wal.stat().st_size:
                 if self._lacks_room:
@@ -237,20 +237,24 @@ class Store:
         self._immutable_state = self._file_state()
         return self._connect("ro", immutable=True)
 
-    def _connect_undone(self, error: sqlite3.OperationalError) -> sqlite3.Connection:
+    def _connect_undone(self) -> sqlite3.Connection:
         """After a writer that was killed: whoever opens the file next undoes what it had begun, a reader too."""
         connection = self._connect("rw")
         try:
             connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-        except sqlite3.OperationalError:
-            raise LibraryDamaged(
-                f"{self.path} holds a change that was never finished, and it cannot be undone because the folder is "
-                "read-only.",
-                remedy="Open the library once where it can be written (edgerag status).",
-            ) from error
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise
+            raise self._not_undone() from error
         finally:
             connection.close()
         return self._connect("ro")
+
+    def _not_undone(self) -> LibraryDamaged:
+        return LibraryDamaged(
+            f"{self.path} holds a change that was broken off and must be undone first, and it cannot be written here.",
+            remedy="Run edgerag status once where the library can be written, then use it here, or copy it again.",
+        )
 
     def _file_state(self) -> tuple[int, int]:
         stat = self.path.stat()

@@ -80,6 +80,8 @@ def repair(session: Session, arguments: argparse.Namespace) -> int:
     if database.state == "sums":
         report.say("Checksums: those of the database file did not fit it, or were damaged, and were made anew.")
         report.say("Database: whole. Every row, text and word was compared.")
+    if database.state == "put back":
+        report.say("Database: put back out of the copy that was made before it began to be brought up; it is whole.")
     if database.state == "rebuilt":
         report.say("Database: written anew out of what could be read, its keyword index out of the texts.")
     for loss in database.losses:

@@ -82,7 +82,7 @@ def main() -> None:
         shutil.copytree(base, scratch)
         if brought_up(scratch, at):
             break
-        kept = [path.name for path in bringing_up._kept(scratch / "library.sqlite")]
+        kept = (scratch / bringing_up.FOLDER_NAME / "library.sqlite").exists()
         left = content(scratch / "library.sqlite")
         wrong = [key for key in same if left[key] != before[key]] + left["damage"]
         if not brought_up(scratch, 0):
@@ -91,7 +91,7 @@ def main() -> None:
         wrong += [f"then: {key}" for key in same if done[key] != before[key]] + done["damage"]
         if done["version"] != len(migrations.STEPS):
             wrong.append(f"then of version {done['version']}")
-        names = sorted(path.name for path in scratch.glob("library.*"))
+        names = sorted(path.name for path in [*scratch.glob("library.*"), *scratch.glob(".*")])
         if names != ["library.sqlite", "library.sums"]:
             wrong.append(f"left behind: {names}")
         points.append({"at": at, "version": left["version"], "kept": kept, "wrong": wrong})

@@ -444,14 +444,14 @@ def test_the_copy_that_is_kept_while_an_older_one_is_brought_up_is_encrypted(
     Store(folder, mode="write", steps=migrations.STEPS[:-1], key=to.key).close()
     monkeypatch.setattr(bringing_up, "_discard", lambda path: None)
     Store(folder, mode="write", key=to.key).close()
-    (kept,) = folder.glob("library.sqlite.v*")
+    kept = folder / bringing_up.FOLDER_NAME / "library.sqlite"
     assert b"SQLite format 3" not in kept.read_bytes() and not files_with(folder, b"CREATE TABLE")
     copy = connect(kept, key=to.key)
     assert migrations.version_of(copy) == len(migrations.STEPS) - 1
     copy.close()
     monkeypatch.undo()
     Store(folder, mode="write", key=to.key).close()
-    assert not list(folder.glob("library.sqlite.v*"))
+    assert not kept.parent.exists()
 
 
 @pytest.mark.parametrize("names", [[".lock", "library"], ["library", ".lock"]])

@@ -68,7 +68,7 @@ def test_it_says_what_it_said_then_and_takes_a_new_document(tmp_path: Path, vers
             assert {finding.severity for finding in library.verify()} == {"ok"}
             for text, query in (("newt", "newt pond"), ("lynx", "lynx at dusk"), ("Deckelschrauben", "Deckelschraube")):
                 assert text in golden.answers(library, query)[0][0][-1]
-    assert not list(folder.glob("library.sqlite.v*"))
+    assert not (folder / bringing_up.FOLDER_NAME).exists()
 
 
 # Of each the way is the same; the oldest has the most of it.
@@ -130,7 +130,7 @@ def test_a_damaged_one_is_named_and_not_touched(tmp_path: Path, version: int, wh
         with pytest.raises(LibraryDamaged, match="library repair"):
             list(session.ingest([golden.FOLDER / "README.md"]))
         assert (folder / "library.sqlite").read_bytes() == before
-        assert not list(folder.glob("library.sqlite.v*"))
+        assert not (folder / bringing_up.FOLDER_NAME).exists()
         done, _ = session.repair_library()
         assert done.state == "rebuilt"
         with session._browsing.use() as library:
@@ -150,7 +150,7 @@ def test_a_step_that_spoils_it_is_taken_back(tmp_path: Path, monkeypatch: pytest
     bad = (*migrations.STEPS[: OLDER[-1]], "UPDATE document_texts SET body = x'00' WHERE document_id = 1;")
     with pytest.raises(LibraryDamaged, match="It is as it was"):
         store.Store(folder, mode="write", steps=bad)
-    assert not list(folder.glob("library.sqlite.v*"))
+    assert not (folder / bringing_up.FOLDER_NAME).exists()
     with golden.session(tmp_path) as session, session._browsing.use() as library:
         assert set(golden.found(library)["documents"]) == set(golden.expected(OLDER[-1])["documents"])
 
@@ -168,7 +168,7 @@ def test_without_room_for_the_copy_it_is_read_as_it_lies(tmp_path: Path, monkeyp
         with pytest.raises(StorageFull, match=r"disk is full.*library\.sqlite"):
             list(session.ingest([golden.FOLDER / "README.md"]))
     assert (folder / "library.sqlite").read_bytes() == before
-    assert not list(folder.glob("library.sqlite.v*"))
+    assert not (folder / bringing_up.FOLDER_NAME).exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("mount") is None, reason="mounting needs root")

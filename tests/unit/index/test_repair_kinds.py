@@ -179,3 +179,41 @@ def test_where_versions_of_states_are_lost_all_states_go(folder: Path, opened: A
     assert repair_database(folder).state == "rebuilt"
     with opened("read") as reader:
         assert reader.kv_changes().everything
+
+
+@pytest.mark.parametrize("what", ["its key", "its record"])
+def test_the_embedder_is_found_again_or_missed(folder: Path, opened: Any, what: str) -> None:
+    """Without it a library was taken for one that nobody has made yet."""
+    db = sqlite3.connect(folder / "library.sqlite")
+    with db:
+        if what == "its key":
+            db.execute("UPDATE meta SET key = 'embeddfr' WHERE key = 'embedder'")
+        else:
+            db.execute("UPDATE meta SET value = '{' WHERE key = 'embedder'")
+    db.close()
+    (folder / at_rest.NAME).unlink()
+    if what == "its key":
+        assert repair_database(folder).losses == ()
+        with opened("read") as library:
+            assert {finding.severity for finding in library.verify()} == {"ok"}
+            assert len(library.documents()) == 12
+    else:
+        with pytest.raises(LibraryDamaged, match="which embedder made it"):
+            repair_database(folder)
+
+
+def test_a_language_that_is_no_text_any_more_is_not_known(folder: Path, opened: Any) -> None:
+    db = sqlite3.connect(folder / "library.sqlite")
+    (page,) = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'chunks_of_document'").fetchone()
+    with db:
+        db.execute("UPDATE documents SET language = CAST(x'c16e' AS TEXT) WHERE id = 3")
+        db.execute("UPDATE documents SET mtime_ns = 'soon', seconds = x'00' WHERE id = 4")
+    db.close()
+    with (folder / "library.sqlite").open("r+b") as stream:
+        stream.seek((page - 1) * 4096)
+        stream.write(b"\xff" * 4096)
+    (folder / at_rest.NAME).unlink()
+    assert repair_database(folder).losses == ()
+    with opened("read") as library:
+        languages = {document.language for document in library.documents()}
+        assert languages == {"unknown"} and len(library.documents()) == 12

@@ -131,7 +131,7 @@ def test_what_cannot_be_undone_is_not_read(tmp_path: Path, monkeypatch: pytest.M
         return connect(self, "ro" if mode == "rw" else mode, immutable=immutable)
 
     monkeypatch.setattr(Store, "_connect", read_only)
-    with pytest.raises(LibraryDamaged, match=r"cannot be undone because the folder is read-only.*edgerag status"):
+    with pytest.raises(LibraryDamaged, match=r"broken off and must be undone first.*edgerag status"):
         Store(tmp_path, mode="read")
 
 
