@@ -170,6 +170,9 @@ class Ingesting(Wiring):
         """
         from edgerag.index.library import open_library
 
+        key = self._own_key()
+        if key is None and self.settings.library.key_file:
+            self._refuse_new_in_plain()
         with (
             open_library(
                 self._library_folder,
@@ -178,11 +181,22 @@ class Ingesting(Wiring):
                 identity=self.embedder_identity(),
                 seal_settings=self._seal_settings(),
                 kv_sink=self._keep_states_true,
-                key=self._own_key(),
+                key=key,
             ) as library,
             self._bulk_embedder(library.give_way) as embedder,
         ):
             yield library, embedder
+
+    def _refuse_new_in_plain(self) -> None:
+        """Raises UsageError where there is no library yet, though a key file is named."""
+        from edgerag.index.store import DATABASE_NAME
+
+        if not is_there(self._library_folder / DATABASE_NAME):
+            name = self.settings.library.name
+            raise UsageError(
+                f"A key file is named, and the new library {name} would not be encrypted.",
+                remedy=f"Encrypt it first: edgerag library encrypt {name}. Or name no key file (library.key_file).",
+            )
 
     def _refuse_other_embedder(self) -> None:
         """Raises EmbedderMismatch, with what changing over takes, when the settings want another embedder than the

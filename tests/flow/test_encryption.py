@@ -322,3 +322,17 @@ def test_no_key_file_is_made_or_taken_from_inside_a_library(
 def test_a_pipe_that_nobody_writes_to_is_no_key_file(home: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert main(["library", "encrypt", "secret", "--new-key-file", str(tmp_path / "pipe")]) != 0
+
+
+def test_with_a_key_file_no_new_library_is_made_in_plain(
+    documents: Path, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key, folder = tmp_path / "key", home / "indexes" / "secret"
+    use = ["--library", "secret", "--key-file", str(key)]
+    assert main(["library", "encrypt", "secret", "--new-key-file", str(key)]) == 0
+    (folder / FILE_NAME).unlink()  # lost before the first document came
+    assert main([*use, "ingest", str(documents), "--quiet"]) == 2
+    assert "would not be encrypted" in capsys.readouterr().err
+    assert not (folder / "library.sqlite").exists()
+    assert main(["--library", "plain", "ingest", str(documents), "--quiet"]) == 1  # one of them is broken
+    assert main(["--library", "plain", "--key-file", str(key), "ingest", str(documents), "--quiet"]) == 1
