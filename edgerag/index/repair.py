@@ -34,7 +34,7 @@ from edgerag.index.identity import read_identity
 from edgerag.index.lock import WriterLock
 from edgerag.index.losses import Loss
 from edgerag.index.salvage import MENDING, salvage
-from edgerag.index.store import DATABASE_NAME, Store, refuse_emptied, translated
+from edgerag.index.store import DATABASE_NAME, Store, refuse_emptied, refuse_locked, translated
 from edgerag.machine.disk import put_in_place
 
 _WORKSHOP = ".repair"  # inside the library's folder
@@ -52,8 +52,10 @@ class DatabaseRepair:
 
 
 def repair_database(folder: Path, *, key: LibraryKey | None = None) -> DatabaseRepair:
-    """Raises LibraryBusy, StorageFull, LibraryMissing, LibraryVersionUnknown, and LibraryDamaged where too little of it
-    can be read; then it is as it was."""
+    """Raises LibraryLocked, LibraryBusy, StorageFull, LibraryMissing, LibraryVersionUnknown, and LibraryDamaged where too
+    little of it can be read; then it is as it was."""
+    if key is None:
+        refuse_locked(folder)
     lock = WriterLock(folder)
     try:
         with translated(folder):

@@ -477,3 +477,16 @@ def test_what_a_killed_encryption_left_goes_though_the_next_is_killed_too(
     assert gone == ["library"], "while anything is left, the lock is"
     scratch.remove_left(tmp_path, scratch.ENCRYPTING_PREFIX)
     assert not left.exists()
+
+
+def test_repair_says_that_the_key_is_gone_and_changes_nothing(made: Made, material: Any) -> None:
+    begin_encrypted(made)
+    with made.open("write") as library:
+        material.put(library, "/docs/a", PARAGRAPHS)
+        material.embed_pending(library)
+        library.seal()
+    (made.folder / FILE_NAME).unlink()
+    before = {path: path.read_bytes() for path in made.folder.rglob("*") if path.is_file()}
+    with pytest.raises(LibraryLocked, match="is gone"):
+        repair_database(made.folder)
+    assert {path: path.read_bytes() for path in made.folder.rglob("*") if path.is_file()} == before
