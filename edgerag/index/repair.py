@@ -52,8 +52,8 @@ class DatabaseRepair:
 
 
 def repair_database(folder: Path, *, key: LibraryKey | None = None) -> DatabaseRepair:
-    """Raises LibraryLocked, LibraryBusy, StorageFull, LibraryMissing, LibraryVersionUnknown, and LibraryDamaged where too
-    little of it can be read; then it is as it was."""
+    """Raises LibraryLocked, LibraryBusy, StorageFull, LibraryMissing, LibraryVersionUnknown, and LibraryDamaged where
+    too little of it can be read; then it is as it was."""
     if key is None:
         refuse_locked(folder)
     lock = WriterLock(folder)
