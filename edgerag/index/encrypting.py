@@ -1,48 +1,45 @@
 """Encrypts a library that is there, takes its encryption away, or encrypts it anew under another key.
 
-A whole library is made beside the old one, in a folder that nobody sees, and compared with it. Then both change places
-in one step of the file system: at every moment the library's folder is the old one or the new one, whole. What is
-replaced is deleted; a kill before that leaves it to the next writer. Deleting is not wiping: docs/security.md says what
-may remain.
+The old one is checked first, as `library verify` does: what is damaged can be mended there, and not in a copy that was
+made of it. A whole library is made beside it, in a folder that nobody sees, and compared with it. Then both change
+places in one step of the file system: at every moment the library's folder is the old one or the new one, whole. What
+is replaced is deleted; a kill before that leaves it to the next writer. Deleting is not wiping: docs/security.md says
+what may remain.
 """
 
 from __future__ import annotations
 
 import errno
+import os
 import shutil
+import sqlite3
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from edgerag.encryption.database import require_available, write_copy
-from edgerag.encryption.key_record import FILE_NAME as KEY_NAME
 from edgerag.encryption.key_record import KeyRecord, write_record
 from edgerag.encryption.keys import LibraryKey
 from edgerag.encryption.units import UnitDamaged, copy_units
 from edgerag.errors import REPAIR_LIBRARY, LibraryDamaged, LibraryError, LibraryMissing, StorageFull
-from edgerag.index import at_rest, bringing_up, catalogue, chunks, documents
+from edgerag.index import at_rest, catalogue, chunks, documents, health
 from edgerag.index.catalogue import SegmentEntry
+from edgerag.index.contents import PRIVATE_FOLDER, private_databases, refuse_strangers
 from edgerag.index.hnsw import format as layout
+from edgerag.index.hnsw.residency import Residency
 from edgerag.index.hnsw.source import role_of
 from edgerag.index.identity import identity_in
-from edgerag.index.lock import LOCK_NAME, WriterLock
+from edgerag.index.lock import WriterLock
 from edgerag.index.reembedding import FOLDER_NAME as REEMBEDDING
-from edgerag.index.right_of_way import LOCK_NAME as ASKING_NAME
 from edgerag.index.scratch import ENCRYPTING_PREFIX, scratch_folder
 from edgerag.index.segments import FOLDER_NAME as SEGMENTS
-from edgerag.index.store import DATABASE_NAME, Store, translated
+from edgerag.index.segments import delete_unlisted
+from edgerag.index.store import DATABASE_NAME, Store, is_refused_write, translated
 from edgerag.machine.disk import exchange, sync_folder
 from edgerag.types import EmbedderIdentity
 
-PRIVATE_FOLDER = "private"  # conversations and traces that belong to this library alone
-STATES_FOLDER = "kv"  # what the model made of passages: it is made again
-_OURS = frozenset(
-    {SEGMENTS, PRIVATE_FOLDER, STATES_FOLDER, KEY_NAME, KEY_NAME + ".tmp", LOCK_NAME, ASKING_NAME, ".repair"}
-    | {bringing_up.FOLDER_NAME}
-    | {at_rest.NAME, at_rest.NAME + ".tmp"}
-    | {DATABASE_NAME + ending for ending in ("", "-wal", "-shm", "-journal")}
-)
+_CHECKING_BYTES = 100_000_000  # of segments that are kept in memory while they are checked
 # What the file system says that cannot exchange two folders.
 _CANNOT_EXCHANGE = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP})
 
@@ -76,11 +73,16 @@ def encrypt_anew(folder: Path, *, key: LibraryKey | None, to: NewKey | None, pro
     require_available()
     if not (folder / DATABASE_NAME).is_file():
         raise LibraryMissing(f"There is no library in {folder}.", remedy="Make one: edgerag ingest FOLDER")
-    _refuse_strangers(folder)
+    if (folder / REEMBEDDING).exists():
+        raise LibraryError(
+            f"The library in {folder} is being changed over to another embedder.",
+            remedy="Finish that first (edgerag library reembed), or throw it away (--discard).",
+        )
     target_key = None if to is None else to.key
     with ExitStack() as stack, translated(folder):
         lock = WriterLock(folder)
         stack.callback(lock.close)
+        _check(folder, key)
         done, identity, entries = _looked_at(folder, key)
         hidden = stack.enter_context(scratch_folder(folder.parent, ENCRYPTING_PREFIX))
         made = hidden / "library"
@@ -96,27 +98,51 @@ def encrypt_anew(folder: Path, *, key: LibraryKey | None, to: NewKey | None, pro
         at_rest.write_sums(made, made / DATABASE_NAME)
         for name in (DATABASE_NAME + "-wal", DATABASE_NAME + "-shm"):  # what reading it left
             (made / name).unlink(missing_ok=True)
-        for part in (made / SEGMENTS, made):
-            sync_folder(part)
+        for part in (made / SEGMENTS, made / PRIVATE_FOLDER, made):
+            if part.is_dir():
+                sync_folder(part)
         size_bytes = sum(path.stat().st_size for path in made.rglob("*") if path.is_file())
         _change_places(made, folder)
         _delete(made)
         return Encrypted(done[0], done[1], len(entries), size_bytes)
 
 
-def _refuse_strangers(folder: Path) -> None:
-    """Raises LibraryError where the folder holds what is no library's: it would be replaced with it."""
-    names = {path.name for path in folder.iterdir()}
-    if REEMBEDDING in names:
-        raise LibraryError(
-            f"The library in {folder} is being changed over to another embedder.",
-            remedy="Finish that first (edgerag library reembed), or throw it away (--discard).",
+def _check(folder: Path, key: LibraryKey | None) -> None:
+    """Brings it up, and looks at all of it. Raises LibraryDamaged where something could be mended that a copy would
+    make for good, LibraryError where it holds what would be deleted."""
+    if faults := at_rest.damaged_blocks(folder, folder / DATABASE_NAME):
+        raise LibraryDamaged(
+            f"{folder / DATABASE_NAME} does not match its checksums ({at_rest.blocks_text(faults)}); nothing was done.",
+            remedy=REPAIR_LIBRARY,
         )
-    if strangers := sorted(names - _OURS):
-        raise LibraryError(
-            f"{folder} also holds {strangers[0]!r}, which is not the library's.",
-            remedy="Move it elsewhere: the whole folder is replaced.",
-        )
+    store = Store(folder, mode="write", key=key)
+    try:
+        with store.reading() as db:
+            identity = _identity(db, folder)
+            entries = catalogue.segments(db)
+        if (folder / SEGMENTS).is_dir():
+            delete_unlisted(folder / SEGMENTS, store)
+        refuse_strangers(folder, frozenset(entry.file for entry in entries))
+        for path in (folder / SEGMENTS / entry.file for entry in entries):
+            if layout.is_outdated(path):
+                raise LibraryError(
+                    f"{path} is of an older format, which is never encrypted.",
+                    remedy="Bring it up first: edgerag library compact",
+                )
+        findings = health.verify(folder, store, identity, Residency(_CHECKING_BYTES))
+        if faulty := [finding for finding in findings if finding.severity == "error"]:
+            raise LibraryDamaged(f"{faulty[0].message} Nothing was done.", remedy=REPAIR_LIBRARY)
+    except BaseException:
+        store.close()
+        raise
+    store.close_at_rest()
+
+
+def _identity(db: sqlite3.Connection, folder: Path) -> EmbedderIdentity:
+    identity = identity_in(db, where=str(folder / DATABASE_NAME))
+    if identity is None:
+        raise LibraryMissing(f"The library in {folder} was never finished.", remedy="Run: edgerag ingest FOLDER")
+    return identity
 
 
 def _looked_at(folder: Path, key: LibraryKey | None) -> tuple[tuple[int, int], EmbedderIdentity, list[SegmentEntry]]:
@@ -125,11 +151,7 @@ def _looked_at(folder: Path, key: LibraryKey | None) -> tuple[tuple[int, int], E
     store = Store(folder, mode="read", key=key)
     try:
         with store.reading() as db:
-            identity = identity_in(db, where=str(store.path))
-            if identity is None:
-                raise LibraryMissing(
-                    f"The library in {folder} was never finished.", remedy="Run: edgerag ingest FOLDER"
-                )
+            identity = _identity(db, folder)
             return (len(documents.all_ids(db)), chunks.chunk_count(db)), identity, catalogue.segments(db)
     finally:
         store.close()
@@ -144,17 +166,12 @@ def _copy_files(
     target_key: LibraryKey | None,
     progress: Progress,
 ) -> None:
-    private = sorted((folder / PRIVATE_FOLDER).glob("*.sqlite"))
-    databases = [folder / DATABASE_NAME, *private]
-    total = sum(path.stat().st_size for path in databases) + sum(entry.size_bytes for entry in entries)
+    private, set_aside = private_databases(folder)
+    total = (folder / DATABASE_NAME).stat().st_size + sum(entry.size_bytes for entry in entries)
+    total += sum(path.stat().st_size for path in private + set_aside)
     done = 0
     for entry in entries:
         path = folder / SEGMENTS / entry.file
-        if layout.is_outdated(path):
-            raise LibraryError(
-                f"{path} is of an older format, which is never encrypted.",
-                remedy="Bring it up first: edgerag library compact",
-            )
         try:
             copy_units(
                 path, role_of(path), made / SEGMENTS / entry.file, role_of(path),
@@ -166,14 +183,38 @@ def _copy_files(
             raise layout.damaged(path, error.what) from error
         done += entry.size_bytes
         progress(done, total)
-    if private:
+    if private or set_aside:
         (made / PRIVATE_FOLDER).mkdir(mode=0o700)
-    for path in databases:
+    for path in (folder / DATABASE_NAME, *private, *set_aside):
         target = made / path.relative_to(folder)
         target.touch(mode=0o600)
-        write_copy(path, target, source_key=source_key, target_key=target_key)
+        try:
+            write_copy(path, target, source_key=source_key, target_key=target_key)
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            if path.parent == folder or (isinstance(error, sqlite3.Error) and not _is_damage(error)):
+                raise
+            if path not in set_aside:
+                raise LibraryError(
+                    f"{path} is damaged: {error}. Nothing was done.", remedy="Move that file elsewhere to begin anew."
+                ) from error
+            _copy_as_it_is(path, target)
         done += path.stat().st_size
         progress(done, total)
+
+
+def _is_damage(error: sqlite3.Error) -> bool:
+    """And not a disk that refuses, or somebody who holds the file."""
+    held = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    return not is_refused_write(error) and getattr(error, "sqlite_errorcode", 0) & 0xFF not in held
+
+
+def _copy_as_it_is(path: Path, target: Path) -> None:
+    """What is no database any more, or one of another key."""
+    target.with_name(f"{target.name}-journal").unlink(missing_ok=True)
+    with path.open("rb") as source, target.open("wb") as stream:
+        shutil.copyfileobj(source, stream)
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def _change_places(made: Path, folder: Path) -> None:

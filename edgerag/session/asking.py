@@ -52,6 +52,7 @@ class Asking(Wiring):
         read_question(question)  # what is wrong with the question itself is said first
         if self.settings.models.chat and self._own_models and self._has_model:
             self.catalog.find("chat", self.settings.models.chat)  # one asked for by name must be there
+        self._follow_library()
         with self._tuning.at_work() if self._tunes else nullcontext(), self._asking.use() as library:
             self._begin(library)
             self._states().begin()
@@ -100,6 +101,7 @@ class Asking(Wiring):
         from edgerag.index.right_of_way import asking
 
         read_question(query)
+        self._follow_library()
         with self._asking.use() as library:
             self._begin(library)
             self._embedder.start()

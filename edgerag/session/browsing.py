@@ -32,12 +32,12 @@ class Browsing(Wiring):
 
     @property
     def threads(self) -> ThreadStore:
-        """The conversations that are kept. Raises ThreadsError, StorageFull."""
-        return self._threads()
+        """The conversations that are kept, where they belong now. Raises ThreadsError, StorageFull, LibraryLocked."""
+        return self._threads_now()
 
     def threads_if_any(self) -> ThreadStore:
         """The same for who makes none: without any where there is no file of them and none can be made. Raises
-        ThreadsError, StorageFull."""
+        ThreadsError, StorageFull, LibraryLocked."""
         try:
             return self.threads
         except StorageFull:

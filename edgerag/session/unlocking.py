@@ -1,5 +1,6 @@
 """The keys of the libraries of a session: each is asked for once, when its library is first opened, and kept in memory.
 
+Where another process gave a library another key, the one in memory is forgotten, and the new one asked for.
 A library that is opened by a key file takes the one of ``library.key_file``; one that is opened by a passphrase asks
 whoever can be asked. Where nobody can, LibraryLocked says what is missing.
 """
@@ -8,10 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edgerag.encryption.key_record import is_encrypted
+from edgerag.encryption.key_record import FILE_NAME, is_encrypted
 from edgerag.errors import LibraryLocked
 
 if TYPE_CHECKING:
@@ -22,6 +24,12 @@ _TRIES = 3
 AskPassphrase = Callable[[str], str]  # told what is opened; "" for a person who gives up
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class _Known:
+    key: LibraryKey
+    stamp: tuple[int, ...]  # of the record that it was had from
+
+
 class Keys:
     """For any thread."""
 
@@ -29,7 +37,7 @@ class Keys:
         """``key_file``: the path of the one that is set, "" for none."""
         self._key_file = key_file
         self._ask = ask
-        self._known: dict[Path, LibraryKey] = {}
+        self._known: dict[Path, _Known] = {}
         self._lock = threading.RLock()
 
     def of(self, folder: Path, *, name: str = "") -> LibraryKey | None:
@@ -40,9 +48,12 @@ class Keys:
         if not is_encrypted(folder):
             return None
         with self._lock:
-            if folder not in self._known:
-                self._known[folder] = self._opened(folder, name or folder.name)
-            return self._known[folder]
+            known = self._kept(folder)
+            if known is None:
+                stamp = _stamp(folder)  # before: what is changed meanwhile is looked at again
+                known = self._opened(folder, name or folder.name)
+                self._known[folder] = _Known(known, stamp)
+            return known
 
     def known(self, folder: Path) -> LibraryKey | None:
         """As :meth:`of`, without asking anybody. Raises LibraryLocked where it was not opened before."""
@@ -51,9 +62,10 @@ class Keys:
         if not is_encrypted(folder):
             return None
         with self._lock:
-            if folder not in self._known:
+            known = self._kept(folder)
+            if known is None:
                 raise needs_opener(read_record(folder), where=str(folder))
-            return self._known[folder]
+            return known
 
     def is_locked(self, folder: Path) -> bool:
         """Whether opening it would ask somebody."""
@@ -62,7 +74,7 @@ class Keys:
         if not is_encrypted(folder):
             return False
         with self._lock:
-            if folder in self._known:
+            if self._kept(folder) is not None:
                 return False
         return read_record(folder).kind == "passphrase" or not self._key_file()
 
@@ -76,7 +88,22 @@ class Keys:
         with self._lock:
             self._known.pop(folder, None)
             if key is not None:
-                self._known[folder] = key
+                self._known[folder] = _Known(key, _stamp(folder))
+
+    def _kept(self, folder: Path) -> LibraryKey | None:
+        """The key in memory, if it is still that of the library."""
+        known = self._known.get(folder)
+        if known is None:
+            return None
+        if (stamp := _stamp(folder)) != known.stamp:
+            from edgerag.encryption.database import opens
+            from edgerag.index.store import DATABASE_NAME
+
+            if not opens(folder / DATABASE_NAME, known.key):
+                del self._known[folder]
+                return None
+            self._known[folder] = _Known(known.key, stamp)  # it is opened by something else, and is the same key
+        return known.key
 
     def _opened(self, folder: Path, name: str) -> LibraryKey:
         from edgerag.encryption.key_record import needs_opener, read_record, unwrap
@@ -103,3 +130,12 @@ class Keys:
                 if not left:
                     raise
         raise AssertionError("the last try raises")
+
+
+def _stamp(folder: Path) -> tuple[int, ...]:
+    """Another one for every record that is written; () for none."""
+    try:
+        stat = (folder / FILE_NAME).stat()
+    except OSError:
+        return ()
+    return stat.st_dev, stat.st_ino, stat.st_mtime_ns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -85,14 +86,17 @@ class Wiring:
         self._states: Supplier[StateStore] = Supplier(self._make_states)
         self._tokens: Supplier[TokenStore] = Supplier(self._make_tokens)
         self._threads: Supplier[ThreadStore] = Supplier(self._open_threads)
+        self._finding_threads = threading.Lock()
         self._recorder = Recorder(
             self._open_traces,
             lambda: self.settings,
             set_aside=self._set_traces_aside,
+            place=self._traces_place,
             facts=self._facts_now,
             gauges=self._gauges_now,
         )
         self._tunes = False
+        self._folder_seen: tuple[int, int] | None = None
         self._forecasts: Forecasts | None = None
         self._also = {name: locations.library_folder(name) for name in settings.library.also}
         self._also = {name: folder for name, folder in self._also.items() if folder != self._library_folder}
@@ -103,10 +107,25 @@ class Wiring:
     def _open_threads(self) -> ThreadStore:
         from edgerag.threads.store import ThreadStore
 
+        path, key = self._threads_belong()
+        return ThreadStore(path, key=key, belongs=self._threads_belong)
+
+    def _threads_belong(self) -> tuple[Path, LibraryKey | None]:
+        """The file that conversations belong in now, and its key. Raises LibraryLocked, StorageFull."""
         place = self._private_place()
         if place is None:
-            return ThreadStore(self.locations.threads_file)
-        return ThreadStore(_made(place) / self.locations.threads_file.name, key=self._keys.of(place))
+            return self.locations.threads_file, None
+        key = self._keys.of(place)
+        return _made(place) / self.locations.threads_file.name, key
+
+    def _threads_now(self) -> ThreadStore:
+        """The store of that file. Raises ThreadsError, StorageFull, LibraryLocked."""
+        with self._finding_threads:
+            made = self._threads.made()
+            if made is not None and made.path != self._threads_belong()[0]:
+                made.close()  # who holds it is told that it is another place
+                self._threads = Supplier(self._open_threads)
+            return self._threads()
 
     def traces(self) -> TraceRing:
         """The traces that are kept, for reading. Raises TracesError, LibraryLocked, StorageFull."""
@@ -132,6 +151,16 @@ class Wiring:
 
         return set_aside(self._traces_file(self._private_place()))
 
+    def _traces_place(self) -> object:
+        """Another value where traces belong in another file than before."""
+        place = self._private_place()
+        file = self._traces_file(place)
+        try:
+            stat = file.stat()
+        except OSError:
+            return file, None
+        return file, place is not None and is_encrypted(place), stat.st_dev, stat.st_ino
+
     def _traces_file(self, place: Path | None) -> Path:
         """In the private folder of the library in ``place``, or in the home."""
         name = self.locations.traces_file.name
@@ -139,9 +168,10 @@ class Wiring:
 
     def _private_place(self) -> Path | None:
         """The folder of the library that conversations and traces are kept in, under its key: of those that are asked
-        the first that is encrypted, or was. None: they lie in the home."""
+        the first that is encrypted; where none is, the first that was. None: they lie in the home."""
         folders = (self._library_folder, *self._also.values())
-        return next((each for each in folders if is_encrypted(each) or is_there(each / PRIVATE_FOLDER)), None)
+        encrypted = next(filter(is_encrypted, folders), None)
+        return encrypted or next((each for each in folders if is_there(each / PRIVATE_FOLDER)), None)
 
     def unlock(self) -> None:
         """Asks for the key of the library in use before anything is opened, where it has one. Raises LibraryLocked."""
@@ -164,6 +194,26 @@ class Wiring:
         """The next question loads it. Only while nobody is answered."""
         used, self._generator = self._generator, Supplier(self._make_generator)
         used.discard()
+
+    def _follow_library(self) -> None:
+        """Lets go of all that is open of a library in whose place another folder lies: another process has encrypted
+        it, or taken that away, and what is kept beside it would be written as it was before."""
+        try:
+            stat = self._library_folder.stat()
+        except OSError:
+            return  # whoever opens it is told
+        seen, self._folder_seen = self._folder_seen, (stat.st_dev, stat.st_ino)
+        if seen in (None, self._folder_seen):
+            return
+        with self._asking.held(), self._browsing.held():  # nobody is answered
+            for reader in (self._asking, self._browsing, self._viewing):
+                if reader is not None:
+                    reader.close()
+            self._give_generator_back()
+            for part in (self._states.made(), self._tokens.made()):
+                if part is not None:
+                    part.close()
+            self._states, self._tokens = Supplier(self._make_states), Supplier(self._make_tokens)
 
     @cached_property
     def catalog(self) -> Catalog:

@@ -52,14 +52,18 @@ class Recorder:
         settings: Callable[[], Settings],
         *,
         set_aside: Callable[[], Path],
+        place: Callable[[], object] = lambda: None,
         facts: Callable[[], Mapping[str, Value]] = dict,
         gauges: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
         """``open_ring`` is called in a thread of its own, and asks nobody; ``set_aside`` moves away a damaged file,
-        and says where it is. ``settings`` are asked for each trace; ``facts`` go into its root, ``gauges`` are figures
-        of now."""
+        and says where it is; ``place`` says where the traces belong now: where that is another file than the open one,
+        it is opened. ``settings`` are asked for each trace; ``facts`` go into its root, ``gauges`` are figures of
+        now."""
         self._open_ring = open_ring
         self._set_aside = set_aside
+        self._place = place
+        self._ring_place: object = None
         self._settings = settings
         self._facts = facts
         self._gauges = gauges
@@ -239,8 +243,7 @@ class Recorder:
         head = TraceHead(trace_id, kind, root.start_ns, root.ns, outcome_of(work))
         for is_second in (False, True):
             try:
-                self._ring = self._ring or self._open_ring()
-                self._ring.put(head, otlp, keep=keep)
+                self._opened_ring().put(head, otlp, keep=keep)
                 return
             except TracesDamaged as error:
                 if is_second:
@@ -248,6 +251,14 @@ class Recorder:
                 self._close_ring()
                 aside = self._set_aside()
                 self._trouble(f"{error.message} They are set aside in {aside}, and new ones begun.")
+
+    def _opened_ring(self) -> TraceRing:
+        if self._ring is not None and self._place() != self._ring_place:
+            self._close_ring()
+        if self._ring is None:
+            self._ring = self._open_ring()
+            self._ring_place = self._place()
+        return self._ring
 
     def _close_ring(self) -> None:
         ring, self._ring = self._ring, None

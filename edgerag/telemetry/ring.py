@@ -48,7 +48,7 @@ CREATE TABLE traces (
 CREATE INDEX traces_of_kind ON traces (kind, number, size_bytes);
 CREATE INDEX traces_by_duration ON traces (kind, duration_ns);
 """
-_STAMPS = ("application_id", "user_version")
+_STAMPS = ("user_version", "application_id")  # read one by one: who sees the version, sees whose it is, too
 _HEAD = "trace_id, kind, began_ns, duration_ns, outcome, size_bytes"
 _HEAD_TYPES = [str, str, int, int, str, int]
 _OTHERS = "`edgerag trace --list` lists those that can be read."
@@ -101,7 +101,7 @@ class TraceRing:
 
     def _prepare(self, writing: JournalMode | None) -> None:
         db = self._db
-        application, version = (int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in _STAMPS)
+        version, application = (int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in _STAMPS)
         if application not in (0, APPLICATION_ID) or (version and not application) or version > _VERSION:
             whose = "of another program" if application != APPLICATION_ID else "of a newer version"
             raise TracesError(f"{self._path} is a database {whose}.", remedy="Move it away.")

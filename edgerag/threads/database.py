@@ -2,8 +2,10 @@
 
 Promises: the file is its owner's alone (0600); a transaction is on the disk when it returns (WAL, on a disk that
 machines share a rollback journal; synchronous=FULL) or never happened; what is deleted is overwritten (secure_delete).
-A file on a disk that cannot be written is read. ``PRAGMA user_version`` is the number of steps applied; steps are only
-ever appended. The tables are described in docs/index-format.md.
+A file on a disk that cannot be written is read. Each transaction looks first whether this is still the file that the
+conversations belong in: another process may have encrypted their library, or taken that away.
+``PRAGMA user_version`` is the number of steps applied; steps are only ever appended. The tables are described in
+docs/index-format.md.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import contextlib
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from edgerag.encryption.database import connect
@@ -70,30 +72,61 @@ CREATE TABLE drafts (
 """
 STEPS = (_STEP_1,)
 
+Belonging = tuple[Path, LibraryKey | None]  # the file, and the key that it is opened with
+
+_Opened = tuple[LibraryKey | None, tuple[int, int] | None]  # the key, and device and inode of the file
+
 
 class Database:
     """One connection, for any thread; one at a time."""
 
-    def __init__(self, path: Path | None, *, key: LibraryKey | None = None) -> None:
-        """``None`` keeps everything in memory. ``key``: of an encrypted one. Raises ThreadsError, StorageFull."""
+    def __init__(
+        self, path: Path | None, *, key: LibraryKey | None = None, belongs: Callable[[], Belonging] | None = None
+    ) -> None:
+        """``None`` keeps everything in memory. ``key``: of an encrypted one. ``belongs`` says where the conversations
+        belong now, and raises LibraryLocked where that cannot be opened. Raises ThreadsError, StorageFull."""
         self.path = path
+        self._key = key
+        self._belongs = belongs
+        self._opened: _Opened | None = None
         self._lock = threading.RLock()
         with self._translated():
-            place, is_writable = ":memory:", True
-            if path is not None:
-                _make(path, key)
-                is_writable = make_private(path)
-                place = writing_uri(path) if is_writable else reading_uri(path, can_make_files=False)
-            self._connection = connect(place, key=key, uri=path is not None, timeout=_BUSY_TIMEOUT_S)
-            # One damaged byte must not hide a whole conversation.
-            self._connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
-            try:
-                self._check()
-                if is_writable:
-                    self._prepare()
-            except BaseException:
-                self._connection.close()
-                raise
+            self._open()
+
+    def _open(self) -> None:
+        path, key = self.path, self._key
+        place, is_writable = ":memory:", True
+        if path is not None:
+            _make(path, key)
+            is_writable = make_private(path)
+            place = writing_uri(path) if is_writable else reading_uri(path, can_make_files=False)
+        identity = _identity(path)
+        self._connection = connect(place, key=key, uri=path is not None, timeout=_BUSY_TIMEOUT_S)
+        # One damaged byte must not hide a whole conversation.
+        self._connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        try:
+            self._check()
+            if is_writable:
+                self._prepare()
+        except BaseException:
+            self._connection.close()
+            raise
+        self._opened = (key, identity)
+
+    def _follow(self) -> None:
+        """Opens the file anew where another lies in its place. Raises ThreadsError where they belong in another place:
+        there the same number is another conversation. LibraryLocked."""
+        if self._belongs is None:
+            return
+        path, key = self._belongs()
+        if path != self.path:
+            raise ThreadsError(
+                f"The conversations are no longer kept in {self.path}, but in {path}.", remedy="Begin a new one."
+            )
+        if (key, _identity(path)) != self._opened:
+            self._close()
+            self._key = key
+            self._open()
 
     def _check(self) -> None:
         db = self._connection
@@ -137,6 +170,7 @@ class Database:
     @contextlib.contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
         with self._lock, self._translated():
+            self._follow()
             self._connection.execute(begin)
             try:
                 yield self._connection
@@ -149,6 +183,7 @@ class Database:
         """What was deleted leaves the log, too, as far as other windows allow; the next that opens or closes the file
         does the rest. Raises ThreadsError, StorageFull."""
         with self._lock, self._translated():
+            self._follow()
             self._fold_log()
 
     def _fold_log(self) -> None:
@@ -156,7 +191,11 @@ class Database:
 
     def close(self) -> None:
         with self._lock, self._translated():
-            self._connection.close()
+            self._close()
+
+    def _close(self) -> None:
+        self._opened = None
+        self._connection.close()
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
@@ -178,6 +217,17 @@ class Database:
             raise ThreadsError(f"The conversations in {self.path} are damaged.", remedy=_KEEP_A_COPY) from error
         except OSError as error:
             raise storage_error(error, self.path or Path()) from error
+
+
+def _identity(path: Path | None) -> tuple[int, int] | None:
+    """Of the file that is there now; None where there is none."""
+    if path is None:
+        return None
+    try:
+        stat = path.stat()
+    except FileNotFoundError:
+        return None
+    return stat.st_dev, stat.st_ino
 
 
 def _make(path: Path, key: LibraryKey | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 
-from edgerag.errors import StorageFull, ThreadsError
+from edgerag.errors import LibraryError, StorageFull, ThreadsError
 from edgerag.threads.store import ThreadStore
 from edgerag.types import (
     Answer,
@@ -45,7 +45,7 @@ def kept(
                     answered = True
                     try:
                         store.finish(exchange_id, event.answer)
-                    except (StorageFull, ThreadsError) as error:
+                    except (StorageFull, ThreadsError, LibraryError) as error:
                         writer.trouble = str(error)
             yield event
             if writer.trouble and not writer.told:
@@ -59,7 +59,7 @@ def kept(
         if not answered:  # it failed, or nobody wanted to hear its end
             try:
                 store.fail(exchange_id, text=writer.text, problem=problem)
-            except (StorageFull, ThreadsError) as error:
+            except (StorageFull, ThreadsError, LibraryError) as error:
                 writer.trouble = writer.trouble or str(error)
 
 
@@ -117,5 +117,5 @@ class _Writer:
             try:
                 self._store.keep_text(self._exchange_id, "".join(self._pieces[:count]), begun=found)
                 saved = (count, found)
-            except (StorageFull, ThreadsError) as error:
+            except (StorageFull, ThreadsError, LibraryError) as error:
                 self.trouble = str(error)

@@ -16,7 +16,7 @@ from edgerag.encryption.keys import LibraryKey
 from edgerag.errors import UsageError
 from edgerag.index.analyze import fold, index_text, query_terms
 from edgerag.threads import records, rows
-from edgerag.threads.database import Database
+from edgerag.threads.database import Belonging, Database
 from edgerag.threads.excerpt import NO_WORDS, excerpt, title_of
 from edgerag.types import Answer, Exchange, ExchangeState, FilterText, Message, Thread, ThreadHead, ThreadMatch, Turn
 
@@ -29,11 +29,22 @@ class ThreadStore:
     """The file of the conversations. ``path`` None keeps them in memory, for as long as the program runs."""
 
     def __init__(
-        self, path: Path | None, *, clock_ns: Callable[[], int] = time.time_ns, key: LibraryKey | None = None
+        self,
+        path: Path | None,
+        *,
+        clock_ns: Callable[[], int] = time.time_ns,
+        key: LibraryKey | None = None,
+        belongs: Callable[[], Belonging] | None = None,
     ) -> None:
-        """``key``: of the encrypted library that they belong to."""
-        self._database = Database(path, key=key)
+        """``key``: of the encrypted library that they belong to. ``belongs``: where they belong as of now; then every
+        method raises LibraryLocked, too."""
+        self._database = Database(path, key=key, belongs=belongs)
         self._clock_ns = clock_ns
+
+    @property
+    def path(self) -> Path | None:
+        """None: in memory."""
+        return self._database.path
 
     def close(self) -> None:
         self._database.close()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from edgerag.errors import StorageFull, ThreadsError, UsageError
+from edgerag.errors import LibraryError, StorageFull, ThreadsError, UsageError
 from edgerag.types import Exchange, FilterText
 from edgerag.ui.tui.problem import Problem
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _NOT_KEPT = "This conversation is not kept: it ends with the program."
 _DRAFT_NOT_KEPT = "What is typed is not kept: it ends with the program."
+_MOVED = "The conversations of this library are kept in another place now."
+_NEW_ONE = "The question begins a new one."
+_REFUSED = (StorageFull, ThreadsError, LibraryError)  # LibraryError: their library was given another key elsewhere
 _CARRIED_OVER = 30  # exchanges: what a follow-up looks back at
 
 
@@ -60,27 +63,34 @@ class ThreadDesk:
         return self._store
 
     async def store(self) -> ThreadStore:
-        """The file of the threads; where it cannot be opened, a store in memory."""
+        """The file of the threads, where it is now; where it cannot be opened, a store in memory."""
         async with self._opening:
-            if self._store is None:
+            if self._store is None or self._store.path is not None:
                 try:
-                    self._store = await asyncio.to_thread(lambda: self._session.threads)
-                except (StorageFull, ThreadsError) as error:
-                    self._store = self._in_memory(error)
+                    found = await asyncio.to_thread(lambda: self._session.threads)
+                except _REFUSED as error:
+                    if self._store is not None:
+                        return self._store  # which says so itself, and writes nothing
+                    found = self._in_memory(error)
+                if self._store is not None and found is not self._store and self.thread_id is not None:
+                    self._warn(Problem(_MOVED, _NEW_ONE))
+                    self.close()
+                self._store = found
             return self._store
 
     async def ask(self, question: str, *, parent_id: int | None, where: FilterText) -> Exchange:
         """Keeps a question before anything is done about it; in a new thread where its own was deleted elsewhere."""
         store = await self.store()
+        parent_id = None if self.thread_id is None else parent_id
         try:
             exchange = await asyncio.to_thread(
                 store.ask, question, library=self.library, thread_id=self.thread_id, parent_id=parent_id, where=where
             )
         except UsageError:
-            self._warn(Problem("This conversation was deleted in another window.", "The question begins a new one."))
+            self._warn(Problem("This conversation was deleted in another window.", _NEW_ONE))
             self.close()
             exchange = await asyncio.to_thread(store.ask, question, library=self.library, where=where)
-        except (StorageFull, ThreadsError) as error:
+        except _REFUSED as error:
             before = await self._line(store, parent_id)
             self._store = store = self._in_memory(error)
             self.thread_id, parent_id = _carried_over(store, before, library=self.library)
@@ -106,7 +116,7 @@ class ThreadDesk:
         place = (draft.library, draft.thread_id)
         try:
             await asyncio.to_thread(draft.keep, store)
-        except (StorageFull, ThreadsError) as error:
+        except _REFUSED as error:
             if place not in self._refused:
                 self._warn(Problem(error.message, f"{error.remedy} {_DRAFT_NOT_KEPT}".strip()))
             self._refused[place] = draft
@@ -121,7 +131,7 @@ class ThreadDesk:
         store = await self.store()
         try:
             return await asyncio.to_thread(store.draft, self.thread_id, library=self.library)
-        except ThreadsError as error:
+        except (ThreadsError, LibraryError) as error:
             self._warn(Problem(error.message, error.remedy))
             return "", FilterText()
 
@@ -131,7 +141,7 @@ class ThreadDesk:
         store = await self.store()
         try:
             await asyncio.to_thread(store.choose, exchange_id)
-        except StorageFull as error:
+        except (StorageFull, LibraryError) as error:
             self._warn(Problem(error.message, error.remedy))
             return False
         return True
@@ -141,7 +151,7 @@ class ThreadDesk:
         self.thread_id = self.leaf_id = None
         self.title = ""
 
-    def _in_memory(self, error: StorageFull | ThreadsError) -> ThreadStore:
+    def _in_memory(self, error: StorageFull | ThreadsError | LibraryError) -> ThreadStore:
         from edgerag.threads.store import ThreadStore
 
         self._warn(Problem(error.message, f"{error.remedy} {_NOT_KEPT}".strip()))
@@ -153,7 +163,7 @@ class ThreadDesk:
         try:
             parent = await asyncio.to_thread(store.exchange, parent_id)
             above = await asyncio.to_thread(store.last, self.thread_id, count=_CARRIED_OVER, before=parent_id)
-        except (StorageFull, ThreadsError):  # it cannot be read either: the conversation begins anew
+        except _REFUSED:  # it cannot be read either: the conversation begins anew
             return []
         return [*above, parent]
 

@@ -490,3 +490,114 @@ def test_repair_says_that_the_key_is_gone_and_changes_nothing(made: Made, materi
     with pytest.raises(LibraryLocked, match="is gone"):
         repair_database(made.folder)
     assert {path: path.read_bytes() for path in made.folder.rglob("*") if path.is_file()} == before
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    """Of all files but those that only say who holds the library."""
+    held = ("writer.lock", "asking.lock")
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name not in held}
+
+
+def flipped(raw: bytes, place: int) -> bytes:
+    return raw[:place] + bytes([raw[place] ^ 4]) + raw[place + 1 :]
+
+
+@pytest.mark.parametrize("from_encrypted", [False, True])
+@pytest.mark.parametrize("damage", ["bits", "short", "long", "segment"])
+def test_what_can_still_be_mended_is_never_written_anew(
+    made: Made, material: Any, damage: str, from_encrypted: bool
+) -> None:
+    if from_encrypted:
+        begin_encrypted(made)
+    made.fill()
+    database = made.folder / "library.sqlite"
+    whole = database.read_bytes()
+    segment = sorted((made.folder / "segments").glob("*.hnsw"))[0]
+    damaged: list[tuple[Path, bytes]] = {
+        "bits": [(database, flipped(whole, place)) for place in range(200, len(whole), len(whole) // 5)],
+        "short": [(database, whole[:-1])],
+        "long": [(database, whole + bytes(4096))],
+        "segment": [(segment, flipped(segment.read_bytes(), segment.stat().st_size - 200))],
+    }[damage]
+    for path, content in damaged:
+        path.write_bytes(content)
+        before = everything(made.folder)
+        for to in (new_key(), None) if from_encrypted else (new_key(),):
+            with pytest.raises(LibraryDamaged) as caught:
+                encrypt_anew(made.folder, key=made.key, to=to, progress=quiet)
+            assert "library repair" in caught.value.remedy
+            assert everything(made.folder) == before
+            assert [each.name for each in made.folder.parent.iterdir()] == ["lib"]
+        if damage == "bits":
+            assert repair_database(made.folder, key=made.key).state == "bits"
+            assert path.read_bytes() == whole
+
+
+def test_damage_is_found_without_checksums_too(made: Made) -> None:
+    made.fill()
+    (made.folder / "library.sums").unlink()
+    database = made.folder / "library.sqlite"
+    with sqlite3.connect(database) as db:
+        db.execute("UPDATE chunks SET ordinal = ordinal + 1000 WHERE id = 3")
+    db.close()
+    before = database.read_bytes()
+    with pytest.raises(LibraryDamaged):
+        made.encrypt(new_key())
+    assert database.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "name", ["segments/mine.txt", "segments/mine/a.txt", "private/letter.txt", "kv/notes.txt", "kv/abcdef0123/x.md"]
+)
+def test_a_file_of_the_users_own_in_any_folder_is_named_and_stays(made: Made, name: str) -> None:
+    made.fill()
+    path = made.folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("mine")
+    with pytest.raises(LibraryError, match="which is not the library's"):
+        made.encrypt(new_key())
+    assert path.read_text() == "mine"
+    assert [each.name for each in made.folder.parent.iterdir()] == ["lib"]
+    made.open(key=None).close()
+
+
+def test_what_was_set_aside_is_carried_over(made: Made) -> None:
+    begin_encrypted(made)
+    made.fill()
+    private = made.folder / "private"
+    private.mkdir()
+    db = connect(private / "threads.sqlite.damaged", key=made.key)
+    db.execute("CREATE TABLE said (words TEXT)")
+    db.execute("INSERT INTO said VALUES (?)", (CANARY,))
+    db.commit()
+    db.close()
+    torn = os.urandom(9000)
+    (private / "traces.sqlite.damaged").write_bytes(torn)
+    for to in (new_key(), None, new_key()):
+        made.encrypt(to)
+        assert (private / "traces.sqlite.damaged").read_bytes() == torn
+        db = connect(private / "threads.sqlite.damaged", key=made.key)
+        assert db.execute("SELECT words FROM said").fetchall() == [(CANARY,)]
+        db.close()
+        assert bool(files_with(private, CANARY.encode())) == (to is None)
+    assert (private / "traces.sqlite.damaged").stat().st_mode & 0o777 == 0o600
+
+
+def test_conversations_that_are_damaged_are_named(made: Made) -> None:
+    made.fill()
+    private = made.folder / "private"
+    private.mkdir()
+    (private / "threads.sqlite").write_bytes(b"x" * 9000)
+    with pytest.raises(LibraryError, match=r"threads\.sqlite is damaged"):
+        made.encrypt(new_key())
+    assert (private / "threads.sqlite").read_bytes() == b"x" * 9000
+
+
+def test_what_killed_writers_left_is_no_stranger(made: Made) -> None:
+    made.fill()
+    for name in (".bringing-up/x", "segments/00000099.hnsw.tmp", "private/.new-ab/new.sqlite", ".repair/x"):
+        path = made.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
+    made.encrypt(new_key())
+    made.open().close()

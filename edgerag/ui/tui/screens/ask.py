@@ -11,7 +11,7 @@ from textual.app import ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 
-from edgerag.errors import EdgeragError
+from edgerag.errors import EdgeragError, UsageError
 from edgerag.safe_text import can_be_seen
 from edgerag.types import AnswerDone, AskEvent, Exchange, Filter, FilterText, NotKept, Unfinished
 from edgerag.ui.filtering import read_filter
@@ -289,6 +289,8 @@ class AskScreen(ThreadedScreen):
 
     async def _go_on(self, exchange: ExchangeView) -> None:
         store = await self._desk.store()
+        if exchange.kept.thread_id != self._desk.thread_id:
+            raise UsageError("This conversation is no longer kept where it was.", remedy="Ask again.")
         answer = await asyncio.to_thread(store.unfinished, exchange.kept.id)
         await asyncio.to_thread(store.resume, exchange.kept.id)
         exchange.go_on()
