@@ -26,6 +26,7 @@ from faults.children import in_child  # type: ignore[import-not-found]
 
 from edgerag.config import GenerationSettings, IngestSettings, RetrievalSettings, Settings, TraceSettings
 from edgerag.errors import EdgeragError
+from edgerag.index.documents import DAMAGED_FACTS
 from edgerag.index.hnsw import build  # noqa: F401 - with hnswlib, so that no child has to
 from edgerag.index.segments import SealSettings
 from edgerag.locations import Locations
@@ -119,6 +120,9 @@ class User:
         """Every document that can be read, with its text; of others the path, and why not."""
         with session(self.home) as one, one._browsing.use() as library:
             for document in library.documents():
+                if DAMAGED_FACTS in document.warnings:
+                    self.tell(["unreadable", [document.path, DAMAGED_FACTS]])
+                    continue
                 try:
                     self.tell(["document", [document.path, library.parsed_document(document.id).text]])
                 except EdgeragError as error:

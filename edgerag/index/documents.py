@@ -10,12 +10,12 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from edgerag.errors import LibraryDamaged, UsageError
 from edgerag.index import word_rules
-from edgerag.index.row_sums import check_facts, check_structure, sum_document
+from edgerag.index.row_sums import check_facts, check_structure, row_sum, sum_document
 from edgerag.index.store import damaged_row, sql_text, stored_json
 from edgerag.index.unpacked import UnpackedParts
 from edgerag.types import MEMBER_MARK, Document, Heading, Page, ParsedDocument
@@ -39,6 +39,9 @@ _COLUMNS = """
         d.text_length, d.content_bytes, d.seconds, d.language, d.dated_ns, d.around_sha256, d.ocr
     FROM documents d
 """
+
+
+DAMAGED_FACTS = "Its path, title, type or date is damaged: run `edgerag library repair`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +114,23 @@ class FileFacts:
 
 
 def all_documents(db: sqlite3.Connection) -> list[Document]:
-    return [_document(row) for row in db.execute(_COLUMNS + " ORDER BY d.path, d.id")]
+    """By path; one whose path, title, type or date is not what was stored has a warning that says so."""
+    rows = db.execute(_COLUMNS.replace("FROM documents d", ", d.facts_sum FROM documents d") + " ORDER BY d.path, d.id")
+    return [_checked(_document(row), stored_sum) for *row, stored_sum in rows]
+
+
+def _checked(document: Document, stored_sum: object) -> Document:
+    facts = (
+        document.path,
+        document.root,
+        document.title,
+        document.media_type,
+        document.content_sha256,
+        document.dated_ns,
+    )
+    if stored_sum == row_sum(facts):
+        return document
+    return replace(document, warnings=(*document.warnings, DAMAGED_FACTS))
 
 
 def all_ids(db: sqlite3.Connection) -> list[int]:
@@ -133,7 +152,7 @@ def document_by_path(db: sqlite3.Connection, path: str) -> Document | None:
     return None if row is None else _document(row)
 
 
-def _document(row: tuple[Any, ...]) -> Document:
+def _document(row: Sequence[Any]) -> Document:
     *facts, warnings, tags = row[:13]
     facts += [tuple(stored_json(warnings, list)), tuple(stored_json(tags, list)), *row[13:]]
     return Document(*facts)
