@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from edgerag.errors import EdgeragError, LibraryDamaged
+from edgerag.index.documents import DAMAGED_FACTS
 from edgerag.index.library import Library
 from edgerag.types import Filter
 
@@ -86,3 +87,14 @@ def test_a_value_that_nobody_wrote_is_damage_and_no_crash(opened: Any, material:
         for use in uses(writer, material):
             with contextlib.suppress(EdgeragError):
                 use()
+
+
+@pytest.mark.parametrize("column", ["path", "title"])
+def test_the_list_of_documents_says_what_is_not_what_was_stored(opened: Any, material: Any, column: str) -> None:
+    library = opened()
+    material.put(library, "/docs/a", ["the red pump"])
+    material.put(library, "/docs/b", ["the blue valve"])
+    assert not [document for document in library.documents() if DAMAGED_FACTS in document.warnings]
+    with library._store.writing() as db:
+        db.execute(f"UPDATE documents SET {column} = {column} || '*' WHERE path = '/docs/a'")
+    assert [DAMAGED_FACTS in document.warnings for document in library.documents()] == [True, False]
