@@ -36,7 +36,7 @@ _COLUMNS = """
         (SELECT count(*) FROM chunks c WHERE c.document_id = d.id AND c.state = 0),
         d.warnings,
         (SELECT json_group_array(tag) FROM (SELECT tag FROM document_tags WHERE document_id = d.id ORDER BY tag)),
-        d.text_length, d.content_bytes, d.seconds, d.language, d.dated_ns, d.around_sha256, d.ocr
+        d.text_length, d.content_bytes, d.seconds, d.language, d.dated_ns, d.around_sha256, d.ocr, d.facts_sum
     FROM documents d
 """
 
@@ -114,23 +114,7 @@ class FileFacts:
 
 
 def all_documents(db: sqlite3.Connection) -> list[Document]:
-    """By path; one whose path, title, type or date is not what was stored has a warning that says so."""
-    rows = db.execute(_COLUMNS.replace("FROM documents d", ", d.facts_sum FROM documents d") + " ORDER BY d.path, d.id")
-    return [_checked(_document(row), stored_sum) for *row, stored_sum in rows]
-
-
-def _checked(document: Document, stored_sum: object) -> Document:
-    facts = (
-        document.path,
-        document.root,
-        document.title,
-        document.media_type,
-        document.content_sha256,
-        document.dated_ns,
-    )
-    if stored_sum == row_sum(facts):
-        return document
-    return replace(document, warnings=(*document.warnings, DAMAGED_FACTS))
+    return [_document(row) for row in db.execute(_COLUMNS + " ORDER BY d.path, d.id")]
 
 
 def all_ids(db: sqlite3.Connection) -> list[int]:
@@ -153,9 +137,14 @@ def document_by_path(db: sqlite3.Connection, path: str) -> Document | None:
 
 
 def _document(row: Sequence[Any]) -> Document:
+    """With a warning that says so where path, title, type or date are not what was stored."""
     *facts, warnings, tags = row[:13]
-    facts += [tuple(stored_json(warnings, list)), tuple(stored_json(tags, list)), *row[13:]]
-    return Document(*facts)
+    facts += [tuple(stored_json(warnings, list)), tuple(stored_json(tags, list)), *row[13:-1]]
+    document = Document(*facts)
+    named = (document.path, document.root, document.title, document.media_type)
+    if row[-1] == row_sum((*named, document.content_sha256, document.dated_ns)):
+        return document
+    return replace(document, warnings=(*document.warnings, DAMAGED_FACTS))
 
 
 def known_languages(db: sqlite3.Connection) -> list[str]:

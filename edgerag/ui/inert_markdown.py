@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
@@ -47,9 +48,9 @@ def inert_parser() -> MarkdownIt:
     parser.disable(["link", "image", "autolink", "entity", "reference", "html_block", "html_inline"])
     parser.block.ruler.before("table", "deep", _deep)
     parser.block.ruler.at("table", _whole_table, {"alt": ["paragraph", "reference"]})
-    parser.inline.ruler.before("escape", "formula", _formula)
+    parser.inline.ruler.before("escape", "formula", partial(_as_it_stands, _FORMULA))
     parser.inline.ruler.before("escape", "source_mark", _source_mark)
-    parser.inline.ruler.before("emphasis", "underscores", _underscores)
+    parser.inline.ruler.before("emphasis", "underscores", partial(_as_it_stands, _UNDERSCORES))
     parser.core.ruler.after("inline", "unjoined", _unjoined)
     return parser
 
@@ -114,8 +115,8 @@ def _cells(line: str) -> list[str]:
 # ---------------------------------------------------------------- within a block
 
 
-def _formula(state: StateInline, silent: bool) -> bool:
-    match = _FORMULA.match(state.src, state.pos, state.posMax)
+def _as_it_stands(pattern: re.Pattern[str], state: StateInline, silent: bool) -> bool:
+    match = pattern.match(state.src, state.pos, state.posMax)
     if match is None:
         return False
     if not silent:
@@ -133,16 +134,6 @@ def _source_mark(state: StateInline, silent: bool) -> bool:
         token = state.push(SOURCE_MARK, "", 0)
         token.content = match[0]
         token.info = match[1]
-    state.pos = match.end()
-    return True
-
-
-def _underscores(state: StateInline, silent: bool) -> bool:
-    match = _UNDERSCORES.match(state.src, state.pos, state.posMax)
-    if match is None:
-        return False
-    if not silent:
-        state.pending += match[0]
     state.pos = match.end()
     return True
 
