@@ -1,12 +1,13 @@
 """Trains the reranker (edgerag/ask/rerank.py) and writes its weights beside it.
 
-    python bench/train_reranker.py [--data DIR] [--hidden 32] [--epochs 20] [--seeds 6] [--check]
+    python bench/train_reranker.py [--data DIR] [--hidden 48] [--epochs 20] [--seeds 6] [--check]
 
 Trained on the even questions of each set and on the training part of SciFact, judged on the odd ones and on the
 validation part, each set with its documents whole and cut into passages as an ingest cuts them. The loss is the cross
 entropy of a softmax over the candidates of a question (ListNet, Cao et al. 2007); each set weighs as WEIGHTS says,
-however many questions it has. Some questions come again with few candidates, as a small library or a filter gives, and
-some without vectors, as in a language that the embedder does not know. Libraries and features are kept in the cache;
+however many questions it has. Some questions come again with few candidates, as a small library or a filter gives,
+some without vectors, as in a language that the embedder does not know, and some without a latent space, as of a library
+that an older version of this program wrote. Libraries and features are kept in the cache;
 ``--check`` trains and writes nothing.
 """
 
@@ -38,7 +39,7 @@ from edgerag.index.library import Library, open_library
 from edgerag.measure.eval.corpus import Passages, corpus_folder, fill, is_made
 from edgerag.measure.eval.sets import QuestionSet, Text
 from edgerag.telemetry.stopwatch import Stopwatch
-from edgerag.types import Embedder, WordEvidence
+from edgerag.types import Embedder, LatentEvidence, WordEvidence
 
 # By how much a set counts. What is like nothing else is worth more than one language more of the same paragraphs.
 WEIGHTS = {
@@ -68,7 +69,7 @@ class Example:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", help="folder with the data sets (default: EDGERAG_BENCH_DATA)")
-    parser.add_argument("--hidden", type=int, default=32)
+    parser.add_argument("--hidden", type=int, default=48)
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--decay", type=float, default=0.15)
     parser.add_argument("--seeds", type=int, default=6, help="networks whose scores are added")
@@ -153,6 +154,8 @@ def _make_examples(name: str, passages: Passages, data: Path, model: Embedder) -
                 yield from candidates.few(random)
             if number % (2 * _WORDS_EVERY) == 0 and candidates.nearness is not None:
                 yield dataclasses.replace(candidates, nearness=None).example(again=True)
+            if number % (2 * _WORDS_EVERY) == 2 and candidates.latent is not None:
+                yield dataclasses.replace(candidates, latent=None).example(again=True)
 
 
 def library_for(chosen: datasets.DataSet, passages: Passages, model: Embedder) -> Library:
@@ -183,12 +186,13 @@ class _Candidates:
     found: Sequence[Found]
     words: WordEvidence
     nearness: Nearness | None
+    latent: LatentEvidence | None
     relevant: NDArray[np.float32]
     documents: NDArray[np.int64]
     wanted: int
 
     def example(self, *, again: bool = False) -> Example:
-        rows = features(self.found, words=self.words, nearness=self.nearness)
+        rows = features(self.found, words=self.words, nearness=self.nearness, latent=self.latent)
         return Example(rows, self.relevant, self.documents, self.wanted, again)
 
     def few(self, random: np.random.Generator) -> Iterator[Example]:
@@ -200,7 +204,12 @@ class _Candidates:
         chosen = {int(random.choice(right)), *random.permutation(len(self.found))[:size].tolist()}
         kept = sorted(chosen)
         found = _ranked_anew([self.found[place] for place in kept])
-        few = dataclasses.replace(self, found=found, relevant=self.relevant[kept], documents=self.documents[kept])
+        latent = self.latent
+        if latent is not None:
+            latent = LatentEvidence(latent.cosines[kept], latent.alike[np.ix_(kept, kept)])
+        few = dataclasses.replace(
+            self, found=found, latent=latent, relevant=self.relevant[kept], documents=self.documents[kept]
+        )
         yield few.example(again=True)
 
 
@@ -245,9 +254,11 @@ def _candidates_of(query: datasets.Query, library: Library, model: Embedder) -> 
         for right, chunk_id in zip(of_document, ids, strict=True)
     ]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    words = library.word_evidence(plan.question, ids)
     return _Candidates(
         found=fused,
-        words=library.word_evidence(plan.question, ids),
+        words=words,
+        latent=library.latent_evidence(words, ids),
         nearness=nearness_of(plan, found, library=library, ids=ids),
         relevant=np.array(holds if any(holds) else of_document, dtype=np.float32),
         documents=np.array([numbers[name] for name in names], dtype=np.int64),

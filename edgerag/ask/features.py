@@ -1,7 +1,8 @@
 """What can be told of a passage found for a question, as numbers: what the reranker looks at.
 
 Everything is at hand once both legs have run: the words of question and passage (BM25 with its parts, which words stand
-near each other, title and headings), their vectors, and the other passages found (a passage like many good ones is
+near each other, title and headings), their vectors, where they lie in the latent space of the library's words
+(index/latent_space.py), and the other passages found (a passage like many good ones is
 better than its own words say; pseudo-relevance feedback, Lavrenko and Croft 2001, and the cluster hypothesis). Pure,
 and the same each time; with a vector missing, what it would tell is 0.
 """
@@ -12,12 +13,13 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgerag.types import AskedTerm, PassageWords, Scores, WordEvidence
+from edgerag.types import AskedTerm, LatentEvidence, PassageWords, Scores, WordEvidence
 
 if TYPE_CHECKING:
     from edgerag.types import Vectors
@@ -30,10 +32,15 @@ PASSAGE = (
     "pairs_near", "best_window", "first_place", "density", "length", "has_rarest", "rarest_missing", "covered_softly",
     "feedback", "nearness", "keyword_rank", "vector_rank", "keyword_share", "exact", "by_keyword", "by_vector",
     "is_embedded", "fused", "bm25_below_best", "covered_below_best", "nearness_below_best", "nearness_spread",
-    "feedback_below_best", "feedback_nearness", "neighbours", "walk",
+    "feedback_below_best", "feedback_nearness", "neighbours", "walk", "latent", "latent_below_best", "latent_spread",
+    "latent_feedback", "latent_place", "nearness_place", "bm25_place", "agreed", "agreed_below_best",
 )  # fmt: skip
-# Of the question, the same in every row.
-QUESTION = ("terms", "mean_idf", "has_vector", "best_nearness", "best_covered", "best_bm25")
+# Of the question, the same in every row. How level the candidates are tells whether one passage is meant or many.
+QUESTION = (
+    "terms", "mean_idf", "has_vector", "best_nearness", "best_covered", "best_bm25", "has_latent", "best_latent",
+    "mean_covered", "mean_nearness", "mean_latent", "mean_window", "mean_feedback", "mean_bm25_below_best",
+    "deviation_of_bm25", "deviation_of_nearness", "deviation_of_latent",
+)  # fmt: skip
 NAMES = PASSAGE + QUESTION
 
 _TITLE_WEIGHT = 1.5  # as the keyword leg weighs the columns
@@ -69,21 +76,31 @@ class Found:
     exact: bool
 
 
-def features(found: Sequence[Found], *, words: WordEvidence, nearness: Nearness | None) -> Matrix:
-    """(n, len(NAMES)) for n candidates that all have words. ``nearness`` is None where no vector says anything."""
+def features(
+    found: Sequence[Found], *, words: WordEvidence, nearness: Nearness | None, latent: LatentEvidence | None
+) -> Matrix:
+    """(n, len(NAMES)) for n candidates that all have words. ``nearness`` is None where no vector says anything,
+    ``latent`` where no library has a latent space; it is in the order of ``found``."""
     if not found:
         return np.zeros((0, len(NAMES)), dtype=np.float32)
     asked = _Asked(words.terms)
     passages = [words.passages[each.chunk_id] for each in found]
-    expansion = _feedback_words(found, passages, asked.words, words.mean_words)
+    bags = [Counter((*passage.body, *passage.title)) for passage in passages]
+    expansion = _feedback_words(found, passages, bags, asked.words, mean_words=words.mean_words)
     own = np.array(
-        [_of_words(passage, asked, expansion, mean_words=words.mean_words) for passage in passages], dtype=np.float64
+        [
+            _of_words(passage, bag, asked, expansion, mean_words=words.mean_words)
+            for passage, bag in zip(passages, bags, strict=True)
+        ],
+        dtype=np.float64,
     )
     cosine, is_embedded, alike = _of_vectors(found, nearness)
     best_keyword = _best_keyword(found)
     legs = np.array([_of_legs(each, best_keyword=best_keyword) for each in found], dtype=np.float64)
-    bm25, covered, feedback = own[:, 0], own[:, 3], own[:, 15]
+    bm25, covered, window, feedback = own[:, 0], own[:, 3], own[:, 8], own[:, 15]
+    near, latent_feedback = _of_latent(legs[:, 6], latent)
     base = bm25 / max(bm25.max(), 1e-6) + cosine / max(cosine.max(), 1e-6)
+    agreed = _spread(near) + _spread(cosine) + _spread(bm25)
     columns = [
         own,
         cosine,
@@ -93,9 +110,18 @@ def features(found: Sequence[Found], *, words: WordEvidence, nearness: Nearness 
         bm25 - bm25.max(),
         covered - covered.max(),
         cosine - cosine.max(),
-        (cosine - cosine.mean()) / (cosine.std() + 1e-6),
+        _spread(cosine),
         feedback - feedback.max(),
         *_of_others(legs[:, 6], alike, base),
+        near,
+        near - near.max(),
+        _spread(near),
+        latent_feedback,
+        _place(near),
+        _place(cosine),
+        _place(bm25),
+        agreed,
+        agreed - agreed.max(),
     ]
     question = [
         len(words.terms) / 10,
@@ -104,6 +130,17 @@ def features(found: Sequence[Found], *, words: WordEvidence, nearness: Nearness 
         cosine.max(),
         covered.max(),
         bm25.max(),
+        float(latent is not None),
+        near.max(),
+        covered.mean(),
+        cosine.mean(),
+        near.mean(),
+        window.mean(),
+        feedback.mean(),
+        bm25.mean() - bm25.max(),
+        bm25.std(),
+        cosine.std(),
+        near.std(),
     ]
     rows = np.column_stack([*columns, np.tile(question, (len(found), 1))]).astype(np.float32)
     assert rows.shape[1] == len(NAMES)
@@ -150,16 +187,19 @@ class _Asked:
 
 
 def _of_words(
-    passage: PassageWords, asked: _Asked, expansion: Mapping[str, float], *, mean_words: float
+    passage: PassageWords,
+    present: Mapping[str, int],
+    asked: _Asked,
+    expansion: Mapping[str, float],
+    *,
+    mean_words: float,
 ) -> tuple[float, ...]:
-    """The first sixteen columns of PASSAGE."""
+    """The first sixteen columns of PASSAGE. ``present`` are the words of its body and title."""
     idf, weight = asked.idf, asked.weight
     places = asked.places(passage.body)
-    in_body = Counter(number for _, number in places)
-    in_title = Counter(number for _, number in asked.places(passage.title))
-    in_headings = (
-        Counter(number for _, number in asked.places(passage.headings)) if passage.headings else Counter[int]()
-    )
+    in_body = _counted(places)
+    in_title = _counted(asked.places(passage.title))
+    in_headings = _counted(asked.places(passage.headings))
     held = in_body.keys() | in_title.keys() | in_headings.keys()
     body_words = len(passage.body)
     all_words = body_words + len(passage.title) + len(passage.headings)
@@ -168,7 +208,7 @@ def _of_words(
     body_damping = _K1 * (1 - _B + _B * body_words / mean_words)
     bm25 = flat = body = 0.0
     for number in held:
-        times = in_body[number] + _TITLE_WEIGHT * (in_title[number] + in_headings[number])
+        times = in_body.get(number, 0) + _TITLE_WEIGHT * (in_title.get(number, 0) + in_headings.get(number, 0))
         bm25 += idf[number] * times / (times + damping)
         flat += idf[number] * times / (times + flat_damping)
     for number, times in in_body.items():
@@ -176,7 +216,6 @@ def _of_words(
     in_order, near = _pairs(places, asked)
     missing = [idf[number] for number in range(len(idf)) if number not in held]
     highest = max(idf, default=0.0)
-    present = Counter((*passage.body, *passage.title))
     return (
         bm25 * (_K1 + 1) / weight,
         flat * (_FLAT_K1 + 1) / weight,
@@ -199,6 +238,14 @@ def _of_words(
             if (times := present.get(word, 0))
         ),
     )
+
+
+def _counted(places: Sequence[tuple[int, int]]) -> dict[int, int]:
+    """How often each term stands there."""
+    counts: dict[int, int] = {}
+    for _, number in places:
+        counts[number] = counts.get(number, 0) + 1
+    return counts
 
 
 def _pairs(places: Sequence[tuple[int, int]], asked: _Asked) -> tuple[float, float]:
@@ -261,16 +308,21 @@ def _share(form: tuple[str, ...], present: Mapping[str, int], joined: str) -> fl
 
 
 def _feedback_words(
-    found: Sequence[Found], passages: Sequence[PassageWords], asked: Collection[str], mean_words: float
+    found: Sequence[Found],
+    passages: Sequence[PassageWords],
+    bags: Sequence[Mapping[str, int]],
+    asked: Collection[str],
+    *,
+    mean_words: float,
 ) -> dict[str, float]:
     """Words that the best candidates have in common and the others have not, with their shares of 1."""
-    holders = Counter(word for passage in passages for word in set(passage.body))
+    holders = Counter(chain.from_iterable(bags))
     best = sorted(range(len(found)), key=lambda n: (-found[n].scores.fused, found[n].chunk_id))[:_FEEDBACK_PASSAGES]
     trust = sum(found[n].scores.fused for n in best) or 1.0
     weights: dict[str, float] = defaultdict(float)
     for n in best:
         share = found[n].scores.fused / trust / max(1.0, len(passages[n].body), mean_words / 4)
-        for word, times in Counter(passages[n].body).items():
+        for word, times in bags[n].items():
             if word not in asked:
                 weights[word] += share * times * math.log(1 + len(passages) / holders[word])
     chosen = sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:_FEEDBACK_WORDS]
@@ -315,10 +367,33 @@ def _of_vectors(
     return cosine, is_embedded, alike
 
 
+def _of_latent(
+    fused: NDArray[np.float64], latent: LatentEvidence | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(n,) how near each is to the question in its library's latent space, and to the best."""
+    if latent is None:
+        return np.zeros(len(fused)), np.zeros(len(fused))
+    best = np.argsort(-fused, kind="stable")[:_RANK_CONSTANT]
+    return latent.cosines.astype(np.float64), latent.alike[:, best].mean(axis=1).astype(np.float64)
+
+
+def _place(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """1 for the highest, and less the further down one stands; equal ones in their order."""
+    places = np.empty(len(values))
+    places[np.argsort(-values, kind="stable")] = np.arange(len(values))
+    return _RANK_CONSTANT / (_RANK_CONSTANT + places)
+
+
+def _spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How far each is above their mean, in standard deviations."""
+    spread: NDArray[np.float64] = (values - values.mean()) / (values.std() + 1e-6)
+    return spread
+
+
 def _of_others(
     fused: NDArray[np.float64], alike: NDArray[np.float64] | None, base: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], ...]:
-    """The last three columns of PASSAGE: how alike each is to the best, what those like it are worth, and where a walk
+    """Three columns of PASSAGE: how alike each is to the best, what those like it are worth, and where a walk
     from one to those like it comes by most often."""
     count = len(base)
     if alike is None or count < 2:

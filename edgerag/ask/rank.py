@@ -24,6 +24,7 @@ from edgerag.types import (
     Embedder,
     Filter,
     Hit,
+    LatentEvidence,
     Plan,
     Scores,
     SecondLookReport,
@@ -87,7 +88,7 @@ def rank(
         ids = [each.chunk_id for each in fused[:RERANKED]]
         nearness = nearness_of(plan, found, library=library, ids=ids)
         words = candidate_words(plan.question, ids, library=library, early=found.words)
-        order = rerank_all(fused[:RERANKED], words=words, nearness=nearness)
+        order = rerank_all(fused[:RERANKED], words=words, nearness=nearness, latent_of=library.latent_evidence)
         facts |= {"candidates": len(ids), "confidence": (order[0][1].reranked or 0.0) if order else 0.0}
         if plan.added_words:
             order = _judged_by_own_words(order, words=library.word_evidence(plan.own_question, [i for i, _ in order]))
@@ -128,13 +129,20 @@ def fused_candidates(plan: Plan, found: Retrieved, *, library: Library, rrf_k: i
     return [Found(chunk_id, scores, chunk_id in exact) for chunk_id, scores in fused]
 
 
-def rerank_all(found: Sequence[Found], *, words: WordEvidence, nearness: Nearness | None) -> list[tuple[int, Scores]]:
+def rerank_all(
+    found: Sequence[Found],
+    *,
+    words: WordEvidence,
+    nearness: Nearness | None,
+    latent_of: Callable[[WordEvidence, Sequence[int]], LatentEvidence | None],
+) -> list[tuple[int, Scores]]:
     """The candidates by the reranker, best first, each with its probability; equal ones in the order given. One whose
-    words are gone by now is left out."""
+    words are gone by now is left out. ``latent_of``: see Library.latent_evidence()."""
     there = [each for each in found if each.chunk_id in words.passages]
     if not there:
         return []
-    rows = features(there, words=words, nearness=nearness)
+    latent = latent_of(words, [each.chunk_id for each in there])
+    rows = features(there, words=words, nearness=nearness, latent=latent)
     logits = shipped().scores(rows).astype(np.float64)
     share = np.exp(logits - logits.max())
     share /= share.sum()

@@ -250,6 +250,11 @@ def sample_ids(db: sqlite3.Connection, limit: int) -> list[int]:
     return sorted(found)
 
 
+def all_ids(db: sqlite3.Connection) -> list[int]:
+    """Of all chunks, ascending."""
+    return [chunk_id for (chunk_id,) in db.execute("SELECT id FROM chunks ORDER BY id")]
+
+
 def chunk_count(db: sqlite3.Connection) -> int:
     return int(db.execute("SELECT count(*) FROM chunks").fetchone()[0])
 

@@ -28,19 +28,25 @@ def evidence(
     rules: Sequence[Rules] | None = None,
 ) -> WordEvidence:
     """Of those of the chunks that are there. ``counts`` are those to weigh by, ``rules`` as for keywords.search()."""
-    rows = db.execute(
-        "SELECT rowid, title, headings, body FROM chunk_words WHERE rowid IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(chunk_ids)),),
-    )
-    passages = {
-        chunk_id: PassageWords(title=_words(title), headings=_words(headings), body=_words(body))
-        for chunk_id, title, headings, body in rows
-    }
     terms = tuple(
         AskedTerm(forms=_forms(term), idf=counts.idf(place))
         for place, term in enumerate(keywords.terms_of(db, query, rules))
     )
-    return WordEvidence(terms=terms, passages=passages, mean_words=counts.words / max(1, counts.chunks))
+    return WordEvidence(
+        terms=terms, passages=passage_words(db, chunk_ids), mean_words=counts.words / max(1, counts.chunks)
+    )
+
+
+def passage_words(db: sqlite3.Connection, chunk_ids: Sequence[int]) -> dict[int, PassageWords]:
+    """By chunk; those that are not there are left out."""
+    rows = db.execute(
+        "SELECT rowid, title, headings, body FROM chunk_words WHERE rowid IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(chunk_ids)),),
+    )
+    return {
+        chunk_id: PassageWords(title=_words(title), headings=_words(headings), body=_words(body))
+        for chunk_id, title, headings, body in rows
+    }
 
 
 def _forms(term: analyze.Term) -> tuple[tuple[str, ...], ...]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from edgerag.errors import REPAIR_LIBRARY, RESTORE_LIBRARY, EdgeragError, UsageError
-from edgerag.index import at_rest, catalogue, chunks, documents, kv_keys
+from edgerag.index import at_rest, catalogue, chunks, documents, kv_keys, latent_rows
 from edgerag.index.catalogue import SegmentEntry
 from edgerag.index.hnsw import format as layout
 from edgerag.index.hnsw.residency import Residency
@@ -76,7 +76,7 @@ def verify(folder: Path, store: Store, identity: EmbedderIdentity, residency: Re
     of_file, is_whole = _verify_file(folder, store)
     touched = _verify_documents(store)
     database = _verify_database(store, identity, touched=len(touched), words_too=not is_whole)
-    findings = [database, *of_file, *touched]
+    findings = [database, *of_file, *touched, *_verify_latent_space(store)]
     try:
         with store.reading() as db:
             entries = catalogue.segments(db)
@@ -101,6 +101,16 @@ def _verify_file(folder: Path, store: Store) -> tuple[list[Finding], bool]:
         return [], faults is not None
     message = f"{store.path} does not match its checksums: {at_rest.blocks_text(faults)}."
     return [Finding("checksums", "error", message, REPAIR_LIBRARY)], False
+
+
+def _verify_latent_space(store: Store) -> list[Finding]:
+    try:
+        with store.reading() as db:
+            damaged = latent_rows.is_damaged(db)
+    except EdgeragError:
+        return []  # the database itself is what is damaged
+    message = "What was learned of the library's words is not what was stored: passages are found in another order."
+    return [Finding("latent space", "error", message, REPAIR_LIBRARY)] if damaged else []
 
 
 def _verify_documents(store: Store) -> list[Finding]:

@@ -29,6 +29,7 @@ from edgerag.index import (
     health,
     keywords,
     kv_keys,
+    latent_rows,
     nearest,
     scan,
     twins,
@@ -42,6 +43,8 @@ from edgerag.index.hnsw.residency import Residency
 from edgerag.index.identity import check_identity, read_identity, write_identity
 from edgerag.index.keywords import TermCounts
 from edgerag.index.kv_news import KvNews
+from edgerag.index.latent_rows import SpaceKey
+from edgerag.index.latent_space import LatentSpace
 from edgerag.index.lock import WriterLock
 from edgerag.index.nearest import checked_vectors, storable_vectors
 from edgerag.index.reembedding import Reembedding, begun_count, discard, forget_finished, needed_bytes
@@ -72,6 +75,7 @@ from edgerag.types import (
     KeywordScan,
     KvChanges,
     KvSink,
+    LatentEvidence,
     LeftOut,
     LegHit,
     LibraryStatus,
@@ -188,6 +192,7 @@ class Library:
         with translated(folder):
             self._way = RightOfWay(folder) if lock is not None else None
         self._rest_check = RestCheck(folder, store.path)
+        self._latent: tuple[SpaceKey | None, LatentSpace | None] | None = None
         self._closed = False
 
     def look_at_rest(self) -> None:
@@ -650,6 +655,26 @@ class Library:
             )
             self._mean = (generation, mean)
         return self._mean[1]
+
+    def latent_evidence(self, words: WordEvidence, chunk_ids: Sequence[int]) -> LatentEvidence | None:
+        """Of those chunks, all of which are among ``words``; None while there is no latent space. It is read once for
+        each time that it was made."""
+        with self._store.reading() as db:
+            key = latent_rows.key_of(db)
+            if self._latent is None or self._latent[0] != key:
+                self._latent = (key, latent_rows.read_space(db) if key is not None else None)
+        space = self._latent[1]
+        return space.evidence(words, chunk_ids) if space is not None else None
+
+    def latent_space_is_due(self) -> bool:
+        """Whether so much has changed that the latent space is to be made anew."""
+        with self._store.reading() as db:
+            return latent_rows.is_due(db)
+
+    def make_latent_space(self, *, cancelled: CancelCheck | None = None) -> None:
+        """Learns which words stand together in the passages that are there. Raises Cancelled, which leaves it as it
+        was, StorageFull."""
+        latent_rows.make(self._store, cancelled=cancelled or _never)
 
     def term_counts(self, query: str, *, rules: Sequence[Rules] | None = None) -> TermCounts:
         """What BM25 counts here for the query."""

@@ -215,9 +215,23 @@ UPDATE documents SET facts_sum = row_sum({as_blobs(FACTS)}), structure_sum = row
 UPDATE chunks SET sum = row_sum({as_blobs(PLACE)});
 """  # noqa: S608
 
+# See latent_rows.py: what is learned of the library's words. Made when it is next written to.
+_STEP_12 = """
+CREATE TABLE latent_space (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    passage_count INTEGER NOT NULL,
+    last_chunk_id INTEGER NOT NULL,
+    dimension INTEGER NOT NULL,
+    terms BLOB NOT NULL,
+    weights BLOB NOT NULL,
+    directions BLOB NOT NULL,
+    sum INTEGER NOT NULL
+);
+"""
+
 STEPS: tuple[str, ...] = (
     *(_STEP_1, _STEP_2, _STEP_3, _STEP_4, _STEP_5),
-    *(_STEP_6, _STEP_7, _STEP_8, _STEP_9, _STEP_10, _STEP_11),
+    *(_STEP_6, _STEP_7, _STEP_8, _STEP_9, _STEP_10, _STEP_11, _STEP_12),
 )
 _FILLS = {_STEP_11: _FILL_11}
 

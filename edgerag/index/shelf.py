@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from heapq import merge
 from itertools import islice
@@ -30,6 +30,7 @@ from edgerag.types import (
     EmbedderIdentity,
     Filter,
     KeywordScan,
+    LatentEvidence,
     LegHit,
     ParsedDocument,
     PassageWords,
@@ -330,6 +331,25 @@ class Shelf:
                 terms.update(dict.fromkeys(found.terms))
                 passages.update((place.shelved(chunk_id), words) for chunk_id, words in found.passages.items())
         return WordEvidence(tuple(terms), passages, mean_words=together.words / max(1, together.chunks))
+
+    def latent_evidence(self, words: WordEvidence, chunk_ids: Sequence[int]) -> LatentEvidence | None:
+        """As of a library, each chunk in the latent space of its own; None where no library has one."""
+        cosines = np.zeros(len(chunk_ids), dtype=np.float32)
+        alike = np.zeros((len(chunk_ids), len(chunk_ids)), dtype=np.float32)
+        known = False
+        for place in self._open():
+            rows = [row for row, chunk_id in enumerate(chunk_ids) if place.own([chunk_id])]
+            if not rows:
+                continue
+            ids = place.own(chunk_ids)
+            passages = {own: words.passages[place.shelved(own)] for own in ids}
+            look = partial(Library.latent_evidence, words=replace(words, passages=passages), chunk_ids=ids)
+            for _, found in self._each(look, [place]):
+                if found is not None:
+                    known = True
+                    cosines[rows] = found.cosines
+                    alike[np.ix_(rows, rows)] = found.alike
+        return LatentEvidence(cosines, alike) if known else None
 
     def is_current(self) -> bool:
         """Whether each library is still made with the embedder that it was opened with."""

@@ -112,6 +112,8 @@ class _Run(Storing):
             interrupted = yield from self._analyse_again()
         if not interrupted:
             interrupted = yield from self._seal(merge=True)
+        if not interrupted:
+            interrupted = yield from self._learn_words()
         self._keep_left_out(discovery, complete=not interrupted)
         yield self._progress.event("")
         yield IngestDone(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from edgerag.errors import (
+    Cancelled,
     DocumentEncrypted,
     DocumentError,
     DocumentGone,
@@ -62,6 +63,23 @@ class Storing(WithoutReading):
         for reason in report.damaged:
             self._notes[f"A part of the index was left as it is, because it cannot be read: {reason}"] = None
         return report.cancelled
+
+    def _learn_words(self) -> Generator[IngestEvent, None, bool]:
+        """Makes the latent space anew where it is time; True when it was cancelled, which leaves it as it was."""
+        if not self._library.latent_space_is_due():
+            return False
+        yield self._progress.event("learning which words stand together")
+
+        def is_to_stop() -> bool:
+            self._library.give_way()
+            return self._cancelled()
+
+        with self.stopwatch.measure("latent"):
+            try:
+                self._library.make_latent_space(cancelled=is_to_stop)
+            except Cancelled:
+                return True
+        return False
 
     def _read_and_embed(self, to_read: list[ToRead]) -> Generator[IngestEvent, None, bool]:
         """Stores documents as they are read and embeds in between; True when it was cancelled."""

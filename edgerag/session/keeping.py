@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edgerag.encryption.key_record import is_encrypted
+from edgerag.errors import Cancelled
 from edgerag.locations import is_there, safe_library_name
 from edgerag.session.wiring import Wiring, never
 from edgerag.supplier import Supplier
@@ -41,7 +42,10 @@ class Keeping(Wiring):
         Raises EdgeragError.
         """
         with self._open_writer() as library:
-            return library.compact(progress=progress, cancelled=cancelled)
+            report = library.compact(progress=progress, cancelled=cancelled)
+            with suppress(Cancelled):  # the old one stays
+                library.make_latent_space(cancelled=cancelled)
+            return report
 
     def reembed_price(self, name: str = "") -> ReembedPrice:
         """What changing the library over takes, to the embedder of that name or the settings' one. Changes nothing.
@@ -134,4 +138,6 @@ class Keeping(Wiring):
         with self._open_writer() as library:
             rescued = library.rescue()
             library.seal()
+            if library.latent_space_is_due():
+                library.make_latent_space()
         return database, rescued

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from edgerag.types.choices import ModelKind
 from edgerag.types.documents import StoredChunk
 from edgerag.types.prompting import EncodedChat, Generated, Message, PassageSpan, Sampling
-from edgerag.types.searching import Filter, KeywordScan, LegHit, SearchWork, WordEvidence, WordQuery
+from edgerag.types.searching import Filter, KeywordScan, LatentEvidence, LegHit, SearchWork, WordEvidence, WordQuery
 
 if TYPE_CHECKING:
     from edgerag.types.arrays import Vectors
@@ -72,6 +72,8 @@ class Library(Protocol):
     def mean_vector(self) -> tuple[Vectors, int]: ...
 
     def word_evidence(self, query: str, chunk_ids: Sequence[int]) -> WordEvidence: ...
+
+    def latent_evidence(self, words: WordEvidence, chunk_ids: Sequence[int]) -> LatentEvidence | None: ...
 
 
 class Embedder(Protocol):

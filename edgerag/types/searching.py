@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from edgerag.types.documents import StoredChunk
 from edgerag.types.latency import Forecast
+
+if TYPE_CHECKING:
+    from edgerag.types.arrays import Vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,15 @@ class WordEvidence:
     terms: tuple[AskedTerm, ...]
     passages: Mapping[int, PassageWords]
     mean_words: float
+
+
+@dataclass(frozen=True, slots=True)
+class LatentEvidence:
+    """How near passages are to a question, (n,), and to each other, (n, n) with 0 for themselves: cosines in the latent
+    space of their library's words. 0 where it says nothing of one, and between passages of different libraries."""
+
+    cosines: Vectors
+    alike: Vectors
 
 
 @dataclass(frozen=True, slots=True)

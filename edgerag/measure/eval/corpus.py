@@ -104,6 +104,7 @@ def fill(
         embedded += len(pending)
         show(total, pending[-1].title or pending[-1].path)
     library.seal()
+    library.make_latent_space()
     try:
         (library.folder / _MADE).write_text(json.dumps(_made()), encoding="utf-8")
     except OSError as error:

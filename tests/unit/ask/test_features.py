@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgerag.ask.features import NAMES, Found, Matrix, Nearness, features
-from edgerag.types import AskedTerm, PassageWords, Scores, WordEvidence
+from edgerag.types import AskedTerm, LatentEvidence, PassageWords, Scores, WordEvidence
 
 WORDS = st.lists(st.sampled_from(["pump", "screw", "lid", "torqu", "a", "of", "水", "泵"]), max_size=12)
 
@@ -30,9 +30,14 @@ def asked(*terms: str, idf: float = 2.0) -> tuple[AskedTerm, ...]:
     return tuple(AskedTerm((tuple(term.split()),), idf) for term in terms)
 
 
-def rows_of(terms: tuple[AskedTerm, ...], *passages: PassageWords, nearness: Nearness | None = None) -> Matrix:
+def rows_of(
+    terms: tuple[AskedTerm, ...],
+    *passages: PassageWords,
+    nearness: Nearness | None = None,
+    latent: LatentEvidence | None = None,
+) -> Matrix:
     words = WordEvidence(terms, dict(enumerate(passages)), mean_words=10)
-    return features([found(number) for number in range(len(passages))], words=words, nearness=nearness)
+    return features([found(number) for number in range(len(passages))], words=words, nearness=nearness, latent=latent)
 
 
 def column(rows: Matrix, name: str) -> list[float]:
@@ -96,7 +101,7 @@ def test_passages_like_the_best_ones_are_better_than_their_own_words() -> None:
     vectors = {number: np.array(vector, dtype=np.float32) for number, vector in at.items()}
     near = Nearness(np.array([1.0, 0.0], dtype=np.float32), vectors, background=0.0)
     words = WordEvidence(asked("pump"), {0: passage("pump"), 1: passage("x"), 2: passage("x")}, mean_words=10)
-    rows = features([found(0, fused=0.9), found(1), found(2)], words=words, nearness=near)
+    rows = features([found(0, fused=0.9), found(1), found(2)], words=words, nearness=near, latent=None)
     assert column(rows, "neighbours")[1] > column(rows, "neighbours")[2]
     assert column(rows, "walk")[1] > column(rows, "walk")[2]
     assert column(rows, "feedback_nearness")[1] > column(rows, "feedback_nearness")[2]
@@ -105,7 +110,9 @@ def test_passages_like_the_best_ones_are_better_than_their_own_words() -> None:
 def test_words_that_the_best_have_in_common_speak_for_others() -> None:
     words = (passage("pump grease nipple"), passage("pump grease yearly"), passage("grease gun"), passage("holiday"))
     evidence = WordEvidence(asked("pump"), dict(enumerate(words)), mean_words=10)
-    rows = features([found(0, fused=0.9), found(1, fused=0.8), found(2), found(3)], words=evidence, nearness=None)
+    rows = features(
+        [found(0, fused=0.9), found(1, fused=0.8), found(2), found(3)], words=evidence, nearness=None, latent=None
+    )
     assert column(rows, "feedback")[2] > column(rows, "feedback")[3]
 
 
@@ -125,4 +132,22 @@ def test_any_words_give_finite_numbers_and_the_same_again(
 
 
 def test_nothing_found_has_no_rows() -> None:
-    assert features([], words=WordEvidence((), {}, mean_words=0), nearness=None).shape == (0, len(NAMES))
+    assert features([], words=WordEvidence((), {}, mean_words=0), nearness=None, latent=None).shape == (0, len(NAMES))
+
+
+def test_what_the_latent_space_says_of_each_and_of_the_best() -> None:
+    cosines = np.array([0.9, 0.1, 0.5], dtype=np.float32)
+    alike = np.array([[0, 0.2, 0.6], [0.2, 0, 0.1], [0.6, 0.1, 0]], dtype=np.float32)
+    rows = rows_of(asked("lid"), *[passage("lid")] * 3, latent=LatentEvidence(cosines, alike))
+    assert column(rows, "latent") == [0.9, 0.1, 0.5]
+    assert column(rows, "latent_below_best") == [0.0, -0.8, -0.4]
+    assert column(rows, "latent_spread") == [1.2247, -1.2247, 0.0]
+    assert column(rows, "latent_feedback") == [0.2667, 0.1, 0.2333]
+    assert column(rows, "has_latent") == [1, 1, 1]
+    assert column(rows, "best_latent") == [0.9, 0.9, 0.9]
+
+
+def test_without_a_latent_space_its_columns_are_nothing() -> None:
+    rows = rows_of(asked("lid"), passage("lid"), passage("screw"))
+    for name in ("latent", "latent_below_best", "latent_spread", "latent_feedback", "has_latent", "best_latent"):
+        assert column(rows, name) == [0, 0]

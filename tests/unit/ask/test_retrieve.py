@@ -86,7 +86,7 @@ def test_words_read_while_the_question_is_embedded_change_no_order(library: Libr
 
     def order(early: WordEvidence | None) -> list[tuple[int, Scores]]:
         words = candidate_words(question, [each.chunk_id for each in candidates], library=library, early=early)
-        return rerank_all(candidates, words=words, nearness=None)
+        return rerank_all(candidates, words=words, nearness=None, latent_of=lambda _words, _ids: None)
 
     assert len(order(None)) == 3
     assert order(found.words) == order(None) == order(early)

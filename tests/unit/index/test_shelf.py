@@ -289,3 +289,40 @@ def test_any_query_gives_what_one_library_gives(animals_and_pumps: Libraries, qu
         assert [hit.score for hit in found] == pytest.approx([hit.score for hit in wanted])
     finally:
         shelf.close()
+
+
+def test_each_library_has_a_latent_space_of_its_own(libraries: Libraries) -> None:
+    texts_of = {
+        "a": ["wing lift drag", "foil lift drag"],
+        "b": ["boiler steam valve", "kettle steam lift"],
+        "c": ["lift"],
+    }
+    for name, lines in texts_of.items():
+        libraries.make(name, {f"/{name}{n}": [lines[n % len(lines)]] for n in range(20 if name != "c" else 1)})
+    for name in ("a", "b"):
+        with open_library(libraries.folder / name, mode="write", residency=Residency(10**9)) as library:
+            library.make_latent_space()
+    shelf = libraries.shelf("a", "b", "c")
+    ids = [hit.chunk_id for hit in shelf.search_keywords("lift steam", limit=EVERYTHING)]
+    found = shelf.latent_evidence(shelf.word_evidence("wing", ids), ids)
+    assert found is not None
+    for name in ("a", "b", "c"):
+        alone = libraries.shelf(name)
+        own = [hit.chunk_id for hit in alone.search_keywords("lift steam", limit=EVERYTHING)]
+        there = {text: place for place, text in enumerate(texts_by_id(shelf, ids))}
+        wanted = alone.latent_evidence(alone.word_evidence("wing", own), own)
+        rows = [there[text] for text in texts_by_id(alone, own)]
+        if wanted is None:
+            assert name == "c"
+            assert not found.cosines[rows].any() and not found.alike[rows].any()
+        else:
+            assert found.cosines[rows] == pytest.approx(wanted.cosines, abs=1e-6)
+            others = sorted(set(range(len(ids))) - set(rows))
+            assert not found.alike[rows][:, others].any()
+    nowhere = libraries.shelf("c")
+    (only,) = [hit.chunk_id for hit in nowhere.search_keywords("lift", limit=1)]
+    assert nowhere.latent_evidence(nowhere.word_evidence("wing", [only]), [only]) is None
+
+
+def texts_by_id(shelf: Shelf, ids: Sequence[int]) -> list[tuple[str, str]]:
+    return [(chunk.path, chunk.chunk.text) for chunk in shelf.chunks(ids)]

@@ -1,0 +1,124 @@
+"""The one row of ``latent_space``: a library's latent space as it was last made, and whether it is to be made anew.
+
+It is made of the passages as they are: of all, or of so many that lie evenly through the library. Nothing but the order
+of what is found depends on it, so a damaged one is as good as none, and ``verify`` names it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from edgerag.errors import Cancelled
+from edgerag.index import chunks, evidence
+from edgerag.index.latent_space import LatentSpace, make_space
+from edgerag.index.row_sums import row_sum
+from edgerag.index.store import Store
+from edgerag.types import CancelCheck, PassageWords
+
+# Made anew at once where that takes a second; a larger one when a quarter of its passages went or came.
+_SMALL = 2_000
+_CHANGED_SHARE = 0.25
+# More teach nothing: of a large library so many are read.
+_MOST_PASSAGES = 20_000
+_BATCH = 500
+
+_CONTENT = "passage_count, last_chunk_id, dimension, terms, weights, directions"
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceKey:
+    """Which space is stored: it changes whenever one is made."""
+
+    passage_count: int
+    last_chunk_id: int
+    sum: int
+
+
+def key_of(db: sqlite3.Connection) -> SpaceKey | None:
+    row = db.execute("SELECT passage_count, last_chunk_id, sum FROM latent_space").fetchone()
+    return SpaceKey(*row) if row and all(isinstance(number, int) for number in row) else None
+
+
+def read_space(db: sqlite3.Connection) -> LatentSpace | None:
+    """None where there is none, or it is not what was stored."""
+    row = _row(db)
+    if row is None or not _is_whole(row):
+        return None
+    dimension, terms, weights, directions = row[3:]
+    if not dimension:
+        return None  # of too little to learn from
+    words = terms.decode("utf-8").split("\n")
+    return LatentSpace(
+        terms={word: number for number, word in enumerate(words)},
+        weights=np.frombuffer(weights, dtype="<f4"),
+        directions=np.frombuffer(directions, dtype=np.int8).reshape(-1, dimension),
+    )
+
+
+def is_damaged(db: sqlite3.Connection) -> bool:
+    row = _row(db)
+    return row is not None and not _is_whole(row)
+
+
+def _row(db: sqlite3.Connection) -> tuple[Any, ...] | None:
+    row: tuple[Any, ...] | None = db.execute(f"SELECT sum, {_CONTENT} FROM latent_space").fetchone()  # noqa: S608
+    return row
+
+
+def _is_whole(row: Sequence[Any]) -> bool:
+    return row[0] == row_sum(row[1:]) and all(isinstance(blob, bytes) for blob in row[4:])
+
+
+def is_due(db: sqlite3.Connection) -> bool:
+    """Whether it is to be made: there is none, it is damaged, or the library is not what it was made of any more."""
+    key = key_of(db)
+    if key is None or is_damaged(db):
+        return not chunks.is_empty(db)
+    count = chunks.chunk_count(db)
+    kept = int(db.execute("SELECT count(*) FROM chunks WHERE id <= ?", (key.last_chunk_id,)).fetchone()[0])
+    changed = key.passage_count - kept + count - kept
+    return changed > (0 if count <= _SMALL else _CHANGED_SHARE * key.passage_count)
+
+
+def make(store: Store, *, cancelled: CancelCheck) -> None:
+    """Makes it of the passages that are there, and stores it in one transaction; one that is not finished changes
+    nothing. Raises Cancelled."""
+    with store.reading() as db:
+        count = chunks.chunk_count(db)
+        ids = chunks.sample_ids(db, _MOST_PASSAGES) if count > _MOST_PASSAGES else chunks.all_ids(db)
+        last = int(db.execute("SELECT coalesce(max(id), 0) FROM chunks").fetchone()[0])
+        space = make_space(_passages(db, ids, cancelled), cancelled=cancelled)
+    with store.writing() as db:
+        _write(db, space, passage_count=count, last_chunk_id=last)
+
+
+def _passages(db: sqlite3.Connection, ids: list[int], cancelled: CancelCheck) -> Iterator[PassageWords]:
+    for start in range(0, len(ids), _BATCH):
+        if cancelled():
+            raise Cancelled("The latent space was not finished.")
+        batch = ids[start : start + _BATCH]
+        found = evidence.passage_words(db, batch)
+        yield from (found[chunk_id] for chunk_id in batch if chunk_id in found)
+
+
+def _write(db: sqlite3.Connection, space: LatentSpace | None, *, passage_count: int, last_chunk_id: int) -> None:
+    content: tuple[int, int, int, bytes, bytes, bytes] = (passage_count, last_chunk_id, 0, b"", b"", b"")
+    if space is not None:
+        words = sorted(space.terms, key=space.terms.__getitem__)
+        content = (
+            passage_count,
+            last_chunk_id,
+            space.dimension,
+            "\n".join(words).encode("utf-8"),
+            space.weights.astype("<f4").tobytes(),
+            space.directions.tobytes(),
+        )
+    db.execute(
+        f"INSERT OR REPLACE INTO latent_space (id, {_CONTENT}, sum) VALUES (1, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+        (*content, row_sum(content)),
+    )
