@@ -49,6 +49,8 @@ from injected_faults_material import (
 )
 from record import CHECKOUT, record
 
+from edgerag.threads.sums import DAMAGED
+
 sys.path.append(str(CHECKOUT / "tests"))
 from faults.children import EXPLAINED, FINISHED, RAW  # type: ignore[import-not-found]
 from faults.harness import build_shim, environment, why_not  # type: ignore[import-not-found]
@@ -308,8 +310,11 @@ class Bench:
             truth = self.must("questions", whole)["questions"][0]
         seen = self.program.do("questions", home)
         self.judge_end(seen, "", found)
-        if seen["code"] == FINISHED and seen["told"]["questions"][0] != truth:
-            found["wrong"].append(["conversations", seen["told"]["questions"][0]])
+        if seen["code"] == FINISHED:
+            kept, damage = seen["told"]["questions"][0], seen["told"]["damage"][0]
+            found["wrong"] += [each for each in kept if each not in truth and each[0] != DAMAGED]
+            if len([each for each in kept if each in truth]) < len(truth) and not damage:
+                found["lost"] += [each for each in truth if each not in kept]
         return [ended_word(seen)]
 
     def after_package(self, home: Path, found: dict[str, list[Any]]) -> list[str]:

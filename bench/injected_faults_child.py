@@ -135,6 +135,7 @@ class User:
             heads = one.threads.heads(library=None)
             kept = [each for head in heads for each in one.threads.thread(head.id).exchanges]
             self.tell(["questions", sorted([each.question, each.state, each.text] for each in kept)])
+            self.tell(["damage", [each.message for each in one.threads.verify() if each.severity == "error"]])
 
 
 def _passage(hit: Any) -> list[Any]:

@@ -194,14 +194,18 @@ def duration(seconds: float) -> str:
 
 
 def library_identity(folder: Path, *, key: LibraryKey | None = None) -> EmbedderIdentity | None:
-    """The embedder of the library in ``folder``, read without opening it; None when there is none to be read."""
+    """The embedder of the library in ``folder``, read without opening it; None when there is none to be read. Raises
+    LibraryReplaced."""
     from edgerag.errors import LibraryError
     from edgerag.index.identity import read_identity
+    from edgerag.index.place import Place
     from edgerag.index.store import Store
 
+    place = Place(folder)
     try:
         store = Store(folder, mode="read", key=key)
     except (LibraryError, StorageFull):
+        place.check()
         return None  # who opens it is told why
     try:
         return read_identity(store)

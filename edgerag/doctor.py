@@ -216,6 +216,17 @@ def locked_finding(locked: LockedLibrary) -> Finding:
     )
 
 
+def encryption_findings() -> list[Finding]:
+    """Of an encrypted library: what keeps it from being opened here, whatever its key."""
+    from edgerag.encryption.database import require_available
+
+    try:
+        require_available()
+    except EdgeragError as error:
+        return [Finding("encryption", "error", error.message, error.remedy)]
+    return []
+
+
 def library_findings(
     read_status: Callable[[], LibraryStatus | None], check_embedder: Callable[[], None]
 ) -> list[Finding]:

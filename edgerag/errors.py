@@ -5,6 +5,7 @@
     ├── LibraryError                  3
     │   ├── LibraryMissing                no library of that name yet
     │   ├── LibraryBusy                   another process is writing to it
+    │   │   └── LibraryReplaced               or has encrypted, decrypted or rekeyed it while it was open
     │   ├── LibraryDamaged                a file or block does not match its checksum, or is cut short
     │   ├── LibraryLocked                 encrypted, and what opens it was not given, or is not right
     │   ├── LibraryVersionUnknown         written by another version of the program
@@ -80,6 +81,10 @@ class LibraryMissing(LibraryError):
 
 
 class LibraryBusy(LibraryError):
+    pass
+
+
+class LibraryReplaced(LibraryBusy):
     pass
 
 

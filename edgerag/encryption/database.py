@@ -76,21 +76,6 @@ def require_available() -> None:
     _encrypted_class()
 
 
-def opens(database: Path, key: LibraryKey) -> bool:
-    """Whether that is its key; False for one that is not there or cannot be read, too."""
-    try:
-        connection = connect(f"{database.absolute().as_uri()}?mode=ro", key=key, uri=True)
-    except sqlite3.Error:
-        return False
-    try:
-        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    except (sqlite3.Error, UnicodeDecodeError):
-        return False
-    finally:
-        connection.close()
-    return True
-
-
 def write_copy(source: Path, target: Path, *, source_key: LibraryKey | None, target_key: LibraryKey | None) -> None:
     """Writes every table of a database to the new file ``target`` under another key, or none; as of one commit, on the
     disk when it returns. Raises sqlite3.Error."""

@@ -7,6 +7,7 @@ has an old copy of it and the old passphrase still has the key, so after a leak 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -20,6 +21,7 @@ from edgerag.encryption.keys import KEY_BYTES, SALT_BYTES, KeyFile, LibraryKey, 
 from edgerag.errors import LibraryDamaged, LibraryLocked, LibraryVersionUnknown
 
 FILE_NAME = "library.key"
+_UNFINISHED = FILE_NAME + ".tmp"
 _FORMAT = "edgerag library key"
 _VERSION = 1
 _NONCE_BYTES = 12
@@ -79,7 +81,9 @@ def unwrap(record: KeyRecord, opener: Opener, *, where: str) -> LibraryKey:
     except InvalidTag:
         raise LibraryLocked(
             f"This {record.kind} does not open the library in {where}.",
-            remedy="Without the right one nothing of it can be read by anybody. " + _how(record.kind),
+            remedy="Without the right one nothing of it can be read by anybody. "
+            + _how(record.kind)
+            + f" If it is the right one, the {FILE_NAME} in that folder is another library's: put its own back.",
         ) from None
     return LibraryKey(master)
 
@@ -156,18 +160,29 @@ def write_record(folder: Path, record: KeyRecord) -> None:
     """Puts it in the place of the one that is there, durably: after a power loss it is the old or the new one, whole.
     Raises OSError."""
     path = folder / FILE_NAME
-    unfinished = path.with_name(FILE_NAME + ".tmp")
-    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(encoded(record))
-        stream.flush()
-        os.fsync(stream.fileno())
-    unfinished.replace(path)
+    unfinished = folder / _UNFINISHED
+    try:
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(encoded(record))
+            stream.flush()
+            os.fsync(stream.fileno())
+        unfinished.replace(path)
+    except OSError:
+        forget_unfinished_record(folder)
+        raise
     folder_descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(folder_descriptor)
     finally:
         os.close(folder_descriptor)
+
+
+def forget_unfinished_record(folder: Path) -> None:
+    """Takes away what a :func:`write_record` left that was killed. To be called where nobody else writes one; what
+    cannot be deleted now goes with the next."""
+    with contextlib.suppress(OSError):
+        (folder / _UNFINISHED).unlink(missing_ok=True)
 
 
 def _check(record: KeyRecord) -> None:

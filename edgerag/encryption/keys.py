@@ -96,10 +96,18 @@ def checked_new_passphrase(text: str) -> Passphrase:
     return Passphrase(text)
 
 
+def can_be_read_once(path: Path) -> bool:
+    """Whether it is a pipe, such as a shell makes of what a command prints: who reads it again finds nothing."""
+    try:
+        return path.is_fifo()
+    except (OSError, ValueError):
+        return False
+
+
 def read_key_file(path: Path) -> KeyFile:
     """Raises LibraryLocked for one that is not there, cannot be read or holds too little."""
     try:
-        if path.is_fifo() and not str(path).startswith(_OPEN_PIPES):
+        if can_be_read_once(path) and not str(path).startswith(_OPEN_PIPES):
             raise OSError(errno.EINVAL, "it is a pipe, and nobody may ever write to it")
         with path.open("rb") as stream:
             content = stream.read(_MOST_KEY_FILE_BYTES + 1)
@@ -116,15 +124,6 @@ def read_key_file(path: Path) -> KeyFile:
     return KeyFile(content)
 
 
-def make_key_file(path: Path) -> KeyFile:
-    """A new file of random bytes, its owner's alone. Raises UsageError where something is there, OSError."""
-    content = os.urandom(_NEW_KEY_FILE_BYTES)
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
-        raise UsageError(f"{path} is there already.", remedy="Name a new file.") from None
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    return KeyFile(content)
+def new_key_file() -> KeyFile:
+    """The random bytes of one that is not made yet."""
+    return KeyFile(os.urandom(_NEW_KEY_FILE_BYTES))

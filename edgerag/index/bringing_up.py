@@ -27,8 +27,10 @@ from edgerag.encryption.database import connect
 from edgerag.encryption.keys import LibraryKey
 from edgerag.errors import REPAIR_LIBRARY, LibraryDamaged
 from edgerag.index import migrations, wholeness
+from edgerag.index.watched import Watched
 from edgerag.machine.disk import put_in_place, sync_folder
 from edgerag.private_database import private_opener, reading_uri
+from edgerag.types import BringingUpStage
 
 FOLDER_NAME = ".bringing-up"  # inside the library's folder
 _COPY = "library.sqlite"
@@ -50,11 +52,14 @@ class _Note:
     sha256: str  # of the copy; "" until it is finished
 
 
-def check(db: sqlite3.Connection, path: Path, version: int, *, is_copy: bool = False) -> None:
+def check(
+    db: sqlite3.Connection, path: Path, version: int, *, is_copy: bool = False, watched: Watched | None = None
+) -> None:
     """Raises LibraryDamaged for a database that no step of the schema may be made of, sqlite3.Error. Of a private copy,
     which is made for each command, structures alone are looked at: texts have sums of their own, and are compared when
-    they are read; no step changes words."""
-    if faults := wholeness.structure_damage(db) if is_copy else wholeness.damage(db):
+    they are read; no step changes words. Raises what ``watched`` does."""
+    faults = wholeness.structure_damage(db) if is_copy else _damage(db, watched or _unwatched(path), "checking")
+    if faults:
         raise LibraryDamaged(
             f"{path} has the older version {version} and is damaged, so that it was not brought up:"
             f" {'; '.join(faults[:3])}.",
@@ -62,21 +67,48 @@ def check(db: sqlite3.Connection, path: Path, version: int, *, is_copy: bool = F
         )
 
 
-def bring_up(db: sqlite3.Connection, path: Path, *, steps: Sequence[str], key: LibraryKey | None = None) -> None:
+def _unwatched(path: Path) -> Watched:
+    return Watched(path.parent.name, None)
+
+
+def _damage(db: sqlite3.Connection, watched: Watched, stage: BringingUpStage) -> list[str]:
+    """All that is looked at, told by the number of documents."""
+    try:
+        total = _document_count(db)
+    except (sqlite3.DatabaseError, UnicodeDecodeError):
+        total = 0  # what is wrong is found below
+    watched.tell(stage, 0, total)
+    with watched.statements(db):
+        return wholeness.damage(db, looked_at=lambda number: watched.tell(stage, number, total))
+
+
+def bring_up(
+    db: sqlite3.Connection,
+    path: Path,
+    *,
+    steps: Sequence[str],
+    key: LibraryKey | None = None,
+    watched: Watched | None = None,
+) -> None:
     """Runs the steps that are missing. ``db`` writes to ``path``, holds nothing open, and was checked. ``key``: of an
     encrypted one, whose copy is encrypted, too.
 
     Raises LibraryDamaged where the result is not whole; then it is as it was. sqlite3.Error, OSError: no room for the
-    copy, above all.
+    copy, above all. Where ``watched`` raises something the next writer goes on.
     """
+    watched = watched or _unwatched(path)
     version = migrations.version_of(db)
     if version < len(steps):
         note = _read_note(path)
         # One of this very version may be older than what was written to the library since.
         if note is None or not note.sha256 or note.version >= version or not _is_of(note, db):
-            _keep(db, path, version, key)
-    migrations.migrate(db, where=str(path), steps=steps)
-    _finish(db, path, key)
+            _keep(db, path, version, key, watched)
+    for number in range(version + 1, len(steps) + 1):
+        watched.tell("changing", number - version - 1, len(steps) - version)
+        with watched.statements(db):
+            migrations.migrate(db, where=str(path), steps=steps, until=number)
+    migrations.migrate(db, where=str(path), steps=steps)  # what nobody brought up is refused
+    _finish(db, path, key, watched)
 
 
 def put_back(path: Path, *, key: LibraryKey | None = None) -> bool:
@@ -117,7 +149,7 @@ def _document_count(db: sqlite3.Connection) -> int:
     return int(db.execute("SELECT count(*) FROM documents NOT INDEXED").fetchone()[0])
 
 
-def _finish(db: sqlite3.Connection, path: Path, key: LibraryKey | None) -> None:
+def _finish(db: sqlite3.Connection, path: Path, key: LibraryKey | None, watched: Watched) -> None:
     """Where a copy is kept: looks at what was made of it, and lets go of the copy. Raises as :func:`bring_up`."""
     note = _read_note(path)
     if note is None:
@@ -126,7 +158,7 @@ def _finish(db: sqlite3.Connection, path: Path, key: LibraryKey | None) -> None:
     count = _document_count(db)
     if count < note.documents and not is_made_of_it:
         return  # of a library that was damaged, too: what it held is not here yet
-    faults = wholeness.damage(db)
+    faults = _damage(db, watched, "checking again")
     if count < note.documents:
         faults.append(f"{count} documents in place of {note.documents}")
     if not faults:
@@ -159,7 +191,7 @@ def _is_whole(copy: Path, note: _Note, key: LibraryKey | None) -> bool:
         return migrations.version_of(db) == note.version and not wholeness.damage(db)
 
 
-def _keep(db: sqlite3.Connection, path: Path, version: int, key: LibraryKey | None) -> None:
+def _keep(db: sqlite3.Connection, path: Path, version: int, key: LibraryKey | None, watched: Watched) -> None:
     folder = path.parent / FOLDER_NAME
     note = _Note(version, _generation(db), _document_count(db), sha256="")
     _make_room(folder, documents=note.documents)
@@ -171,7 +203,7 @@ def _keep(db: sqlite3.Connection, path: Path, version: int, key: LibraryKey | No
             # It is renamed when it is whole: no journal is needed, and nobody else sees it.
             copy.execute("PRAGMA journal_mode = OFF")
             copy.execute("PRAGMA synchronous = OFF")
-            db.backup(copy)
+            watched.copy(db, copy, "keeping a copy")
             copy.execute("PRAGMA journal_mode = DELETE")
         put_in_place(unfinished, folder / _COPY)
         with (folder / _COPY).open("rb") as stream:

@@ -42,6 +42,11 @@ def write_identity(store: Store, identity: EmbedderIdentity) -> None:
         db.execute("INSERT INTO meta (key, value) VALUES ('embedder', ?)", (_record(identity),))
 
 
+def put_identity(db: sqlite3.Connection, identity: EmbedderIdentity) -> None:
+    """Writes it, whatever ``meta`` said before; for a library that is mended."""
+    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('embedder', ?)", (_record(identity),))
+
+
 def replace_identity(db: sqlite3.Connection, identity: EmbedderIdentity) -> None:
     """Names another embedder, in the transaction that puts its vectors in the place of the old ones."""
     db.execute("UPDATE meta SET value = ? WHERE key = 'embedder'", (_record(identity),))

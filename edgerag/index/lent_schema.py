@@ -3,17 +3,21 @@
 The first step of the schema makes its tables in an empty file, so that their trees begin at the same pages in every
 library: documents, texts, passages, vectors. Where the list of tables cannot be read, a copy of the file is given a
 first page and a list as a new library of its version has them; the list lies behind all that the file had. What later
-steps made begins elsewhere in a library that grew with the program, and is not looked for. Encrypted pages have no
-place to be exchanged in: of those this is not done.
+steps made begins elsewhere in a library that grew with the program, and is not looked for. Where the head of the file
+is gone, too, with the version in it, rows whose checksums hold by the newest tables say that it was right. Encrypted
+pages have no place to be exchanged in: of those this is not done.
 """
 
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from pathlib import Path
 
+from edgerag.encryption.database import connect
 from edgerag.errors import RESTORE_LIBRARY, LibraryDamaged
 from edgerag.index.migrations import APPLICATION_ID, STEPS
+from edgerag.index.row_sums import FACTS, STRUCTURE, row_sum
 from edgerag.index.store import DATABASE_NAME, Store
 from edgerag.private_database import private_opener
 
@@ -28,21 +32,48 @@ _INNER_HEAD_BYTES = 12
 
 
 def lend_schema(database: Path, workshop: Path) -> tuple[Path, int]:
-    """Makes the copy in ``workshop``: (copy, version). Raises LibraryDamaged where the file's head is gone, too."""
+    """Makes the copy in ``workshop``: (copy, version). Raises LibraryDamaged where nothing tells that this is a library
+    at all."""
     with database.open("rb") as stream:
         head = stream.read(_HEADER_BYTES)
     version = int.from_bytes(head[_VERSION], "big")
     application = int.from_bytes(head[_APPLICATION], "big")
-    if not head.startswith(_MAGIC) or application != APPLICATION_ID or not 0 < version <= len(STEPS):
+    new = _new(workshop / "new", len(STEPS))
+    says = head.startswith(_MAGIC) and application == APPLICATION_ID and 0 < version <= len(STEPS)
+    if says and head[_PAGE_BYTES] == new[_PAGE_BYTES]:
+        if version < len(STEPS):
+            new = _new(workshop / "older", version)
+        return _lent(database, workshop, new, head), version
+    copy = _lent(database, workshop, new, head=None)
+    if not _holds_documents(copy):
         raise LibraryDamaged(f"{database} does not say any more what it holds.", remedy=RESTORE_LIBRARY)
-    new = _new(workshop / "new", version)
+    return copy, len(STEPS)
+
+
+def _holds_documents(copy: Path) -> bool:
+    """Whether a record of a document can be read that matches its checksums: by other tables none would."""
+    columns = f"facts_sum, {FACTS}, structure_sum, {STRUCTURE}"
+    count = FACTS.count(",") + 2
+    connection = connect(copy)
+    try:
+        for row in connection.execute(f"SELECT {columns} FROM documents NOT INDEXED"):  # noqa: S608 - our own names
+            if (row[0], row[count]) == (row_sum(row[1:count]), row_sum(row[count + 1 :])):
+                return True
+    except (sqlite3.DatabaseError, UnicodeDecodeError):
+        return False
+    finally:
+        connection.close()
+    return False
+
+
+def _lent(database: Path, workshop: Path, new: bytes, head: bytes | None) -> Path:
+    """A copy of the database that has the list of tables of ``new``."""
     page_bytes = int.from_bytes(new[_PAGE_BYTES], "big")
-    if head[_PAGE_BYTES] != new[_PAGE_BYTES]:
-        raise LibraryDamaged(f"{database} does not say any more how long its pages are.", remedy=RESTORE_LIBRARY)
     copy = workshop / "lent.sqlite"
     with database.open("rb") as source, open(copy, "wb", opener=private_opener) as target:
         shutil.copyfileobj(source, target)
-        size_pages = max(int.from_bytes(head[_PAGE_COUNT], "big"), -(-target.tell() // page_bytes))
+        said_pages = 0 if head is None else int.from_bytes(head[_PAGE_COUNT], "big")
+        size_pages = max(said_pages, -(-target.tell() // page_bytes))
         first = bytearray(new[:page_bytes])
         for place in _children(first):  # of the list, in two levels at most
             number = int.from_bytes(first[place : place + 4], "big")
@@ -53,7 +84,7 @@ def lend_schema(database: Path, workshop: Path) -> tuple[Path, int]:
         first[_PAGE_COUNT] = size_pages.to_bytes(4, "big")
         target.seek(0)
         target.write(first)
-    return copy, version
+    return copy
 
 
 def _new(folder: Path, version: int) -> bytes:

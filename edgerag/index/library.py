@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
+from edgerag.encryption.key_record import forget_unfinished_record
 from edgerag.encryption.keys import LibraryKey
 from edgerag.errors import LibraryMissing, UsageError
 from edgerag.index import (
@@ -47,6 +48,7 @@ from edgerag.index.latent_rows import SpaceKey
 from edgerag.index.latent_space import LatentSpace
 from edgerag.index.lock import WriterLock
 from edgerag.index.nearest import checked_vectors, storable_vectors
+from edgerag.index.place import Place
 from edgerag.index.reembedding import Reembedding, begun_count, discard, forget_finished, needed_bytes
 from edgerag.index.rescue import SegmentRescue, rescue_segments
 from edgerag.index.rest_check import RestCheck
@@ -66,6 +68,7 @@ from edgerag.index.vectors import vectors_of
 from edgerag.index.word_rules import Rules
 from edgerag.machine.disk import sync_folder
 from edgerag.types import (
+    BringingUpWatch,
     CancelCheck,
     Chunk,
     Document,
@@ -108,6 +111,7 @@ def open_library(
     kv_sink: KvSink | None = None,
     as_copy: bool = False,
     key: LibraryKey | None = None,
+    watch: BringingUpWatch | None = None,
 ) -> Library:
     """Opens the library in ``folder``; write mode makes it if it is missing (``identity`` is needed then).
 
@@ -115,12 +119,15 @@ def open_library(
     which of the model's states are out of date: here what an earlier process left, and after each commit.
 
     Where it is of an older version, reading raises LibraryOutdated: to be opened for writing once, or ``as_copy`` where
-    that cannot be. ``key``: of an encrypted library; a new one is encrypted by it.
+    that cannot be. ``key``: of an encrypted library; a new one is encrypted by it. ``watch`` is told how far one of an
+    older version is brought up, and stops that by raising something.
 
     Raises LibraryMissing, LibraryBusy, LibraryLocked, LibraryDamaged, LibraryVersionUnknown, EmbedderMismatch,
-    StorageFull, LibraryError where a new one would lie around a ``segments`` folder of the user's own.
+    StorageFull, LibraryReplaced where another process put another one in its place meanwhile, LibraryError where a new
+    one would lie around a ``segments`` folder of the user's own.
     """
-    with contextlib.ExitStack() as stack:
+    place = Place(folder)
+    with place.told(), contextlib.ExitStack() as stack:
         lock: WriterLock | None = None
         if mode == "write":
             exists = (folder / "library.sqlite").exists()
@@ -129,7 +136,7 @@ def open_library(
             make_folders(folder)
             lock = WriterLock(folder)
             stack.callback(lock.close)
-        store = Store(folder, mode=mode, as_copy=as_copy, key=key)
+        store = Store(folder, mode=mode, as_copy=as_copy, key=key, watch=watch)
         stack.callback(store.close)
         stored = read_identity(store)
         if stored is None:
@@ -145,12 +152,15 @@ def open_library(
                 (folder / FOLDER_NAME).mkdir(mode=0o700, exist_ok=True)
             delete_unlisted(folder / FOLDER_NAME, store)
             forget_finished(folder, stored, key=key)
-        if key is not None:
+            forget_unfinished_record(folder)
+        if key is not None or mode == "write":
             remove_left(folder.parent, ENCRYPTING_PREFIX)
+        place.check()
         library = Library(
             folder,
             store,
             stored,
+            place=place,
             lock=lock,
             residency=residency,
             seal_settings=seal_settings or SealSettings(),
@@ -173,12 +183,14 @@ class Library:
         store: Store,
         identity: EmbedderIdentity,
         *,
+        place: Place,
         lock: WriterLock | None,
         residency: Residency,
         seal_settings: SealSettings,
         kv_news: KvNews,
     ) -> None:
         self._folder = folder
+        self._place = place
         self._store = store
         self._identity = identity
         self._lock = lock
@@ -539,6 +551,7 @@ class Library:
             residency=self.residency,
             flat_rows=self._seal_settings.graph_rows,
             key=self._store.key,
+            place=self._place,
         )
 
     def _sealer(self, progress: Callable[[MergeProgress], None] | None, cancelled: CancelCheck | None) -> Sealer:
@@ -556,7 +569,10 @@ class Library:
     # ------------------------------------------------------------ another embedder
 
     def is_current(self) -> bool:
-        """Whether the library is still made with the embedder that it was opened with; if not, open it again."""
+        """Whether the library is still the one that was opened, and made with the same embedder; if not, open it
+        again."""
+        if not self._place.is_same():
+            return False
         stored = read_identity(self._store)
         return stored is not None and stored.is_same_as(self._identity)
 
@@ -753,8 +769,11 @@ class Library:
         return rescue_segments(self._folder, self._store, identity=self._identity, residency=self.residency)
 
     def verify(self) -> list[Finding]:
-        """Checks everything that can be checked: database, every block, agreement of both."""
-        return health.verify(self._folder, self._store, self._identity, self.residency)
+        """Checks everything that can be checked: database, every block, agreement of both. Raises LibraryReplaced where
+        that is no longer the one that was opened."""
+        findings = health.verify(self._folder, self._store, self._identity, self.residency)
+        self._place.check()
+        return findings
 
 
 def _nothing(_: sqlite3.Connection) -> None:

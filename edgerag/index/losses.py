@@ -13,17 +13,21 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgerag.errors import RESTORE_LIBRARY, EdgeragError, LibraryDamaged
-from edgerag.index import catalogue, documents, kv_keys
+from edgerag.encryption.keys import LibraryKey
+from edgerag.errors import EdgeragError, LibraryDamaged
+from edgerag.index import catalogue, chunks, documents, kv_keys
 from edgerag.index.documents import UNREAD_NS
-from edgerag.index.identity import identity_in
+from edgerag.index.lost_identity import settle_identity
 from edgerag.index.readable_rows import Copied
+from edgerag.index.recut import recut
+from edgerag.index.reinstated import reinstate
 from edgerag.index.row_sums import FACTS, PLACE, STRUCTURE, row_sum, stored_vectors, sum_document
 from edgerag.index.segments import FOLDER_NAME
 from edgerag.index.store import translated
-from edgerag.types import MEMBER_MARK, UNKNOWN_LANGUAGE, ParsedDocument
+from edgerag.types import MEMBER_MARK, UNKNOWN_LANGUAGE, EmbedderIdentity, ParsedDocument
 
 _LEAST_ROW_BYTES = 8  # of a segment: each row has the number of a chunk
+_WITHOUT = "its record cannot be read: ingest its folder again"
 _AGAIN = "its record or its text cannot be read. It was taken out: ingest its folder again"
 
 
@@ -35,6 +39,7 @@ class Loss:
     what: str
 
 
+_VECTORS_GONE = "which embedder made them is not known any more. The next ingest makes them anew with"
 # Of what no row of another table tells: by table, what is said where some of its rows could not be read.
 _LOST_ROWS = {
     "documents": Loss("documents", "the records of some may be gone: ingest their folders again"),
@@ -48,12 +53,23 @@ _LOST_ROWS = {
 }
 
 
-def put_in_order(db: sqlite3.Connection, database: Path, copied: Copied) -> list[Loss]:
-    """To be called in a transaction, foreign keys off. Raises LibraryDamaged where too little is left."""
-    if not _names_embedder(db):
-        raise LibraryDamaged(f"{database} does not say any more which embedder made it.", remedy=RESTORE_LIBRARY)
-    _drop_impossible_values(db, database.parent / FOLDER_NAME)
-    losses = _name_documents(db, copied.documents)
+def put_in_order(
+    db: sqlite3.Connection,
+    database: Path,
+    copied: Copied,
+    *,
+    key: LibraryKey | None = None,
+    wanted: EmbedderIdentity | None = None,
+) -> list[Loss]:
+    """To be called in a transaction, foreign keys off. ``wanted``: the embedder that it gets where nothing says any
+    more which one it had. Raises LibraryDamaged where there is none either."""
+    segments = database.parent / FOLDER_NAME
+    _drop_impossible_values(db, segments)
+    losses = []
+    if not settle_identity(db, database, segments, key=key, wanted=wanted):
+        assert wanted is not None, "else it is refused"
+        losses.append(Loss("vectors", f"{_VECTORS_GONE} {wanted.name!r}: until then passages are found by their words"))
+    losses += _name_documents(db, copied.documents)
     for document_id in documents.all_ids(db):
         losses += _looked_at(db, document_id, database)
     _place_vectors(db)
@@ -62,20 +78,6 @@ def put_in_order(db: sqlite3.Connection, database: Path, copied: Copied) -> list
     # of a newer one.
     kv_keys.forget_everything(db)
     return losses
-
-
-def _names_embedder(db: sqlite3.Connection) -> bool:
-    """Whether ``meta`` does; also where the row is there and its key is what was damaged."""
-    values = db.execute("SELECT CAST(value AS BLOB) FROM meta ORDER BY key <> 'embedder'").fetchall()
-    for (value,) in values:
-        try:
-            text = value.decode("utf-8")
-            db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('embedder', ?)", (text,))
-            if identity_in(db, where="meta") is not None:
-                return True
-        except (LibraryDamaged, UnicodeDecodeError):
-            continue
-    return False
 
 
 def _drop_impossible_values(db: sqlite3.Connection, segments: Path) -> None:
@@ -148,20 +150,27 @@ def _drop_impossible_segments(db: sqlite3.Connection, folder: Path) -> None:
 
 
 def _name_documents(db: sqlite3.Connection, known: Mapping[int, str]) -> list[Loss]:
-    """Those whose record is not there; what is left of them goes."""
+    """Those whose record is not there: they get another one, or what is left of them goes."""
     there = set(documents.all_ids(db))
     paths = {row[0] for row in db.execute("SELECT path FROM documents")}
     strays = "SELECT document_id FROM chunks UNION SELECT document_id FROM document_texts"
     gone = {row[0] for row in db.execute(strays)} - there
-    without = "its record cannot be read: ingest its folder again"
-    losses = [Loss(f"document #{number}", without) for number in sorted(gone, key=str) if number not in known]
-    for document_id, path in known.items():
-        # An index that is damaged itself may say something of documents that are there.
-        if document_id not in there and path not in paths:
-            losses.append(Loss(path, without))
-            _open_again(db, path)
-    for document_id in gone:
-        _remove_content(db, document_id)
+    # An index that is damaged itself may say something of documents that are there.
+    named = {number: path for number, path in known.items() if number not in there and path not in paths}
+    losses = []
+    for document_id in sorted(gone, key=str):
+        path = named.pop(document_id, f"document #{document_id}")
+        if isinstance(document_id, int) and document_id > 0 and reinstate(db, document_id, path):
+            losses.append(
+                Loss(path, "its record cannot be read: its title and pages are gone until it is ingested again")
+            )
+        else:
+            losses.append(Loss(path, _WITHOUT))
+            _remove_content(db, document_id)
+        _open_again(db, path)
+    for path in named.values():
+        losses.append(Loss(path, _WITHOUT))
+        _open_again(db, path)
     db.execute("DELETE FROM document_tags WHERE document_id NOT IN (SELECT id FROM documents)")
     return losses
 
@@ -184,10 +193,13 @@ def _looked_at(db: sqlite3.Connection, document_id: int, database: Path) -> list
     ends_early = bool(parsed.text[end or 0 :].strip())
     if not missing and not ends_early:
         return []
+    known = [stored.chunk for stored in chunks.read_chunks(db, chunks.chunk_ids_of(db, document_id))]
+    whole = recut(parsed, known)
+    chunks.write_chunks(db, document_id, parsed, whole, kv_versions=[1] * len(whole))
     _read_again(db, document_id)
     _open_again(db, path)
     which = f"{missing} of its passages" if missing else "its last passages" if end else "its passages"
-    return [Loss(path, f"{which} are gone until it is ingested again")]
+    return [Loss(path, f"{which} could not be read: they are cut anew out of its text until it is ingested again")]
 
 
 def _whole_document(db: sqlite3.Connection, document_id: int, database: Path) -> ParsedDocument | None:

@@ -257,12 +257,14 @@ def check_version(connection: sqlite3.Connection, *, where: str, steps: Sequence
     return version
 
 
-def migrate(connection: sqlite3.Connection, *, where: str, steps: Sequence[str] = STEPS) -> None:
-    """Brings the schema to the newest version; needs a connection outside any transaction."""
+def migrate(
+    connection: sqlite3.Connection, *, where: str, steps: Sequence[str] = STEPS, until: int | None = None
+) -> None:
+    """Brings the schema to the newest version, or to version ``until``; needs a connection outside any transaction."""
     version = check_version(connection, where=where, steps=steps)
     if version < len(steps):
         connection.create_function("row_sum", -1, filling_function, deterministic=True)
-    for number in range(version + 1, len(steps) + 1):
+    for number in range(version + 1, (len(steps) if until is None else until) + 1):
         # executescript commits whatever is open, so the transaction is part of the script.
         connection.executescript(
             f"BEGIN IMMEDIATE;\n{steps[number - 1]}\n{_FILLS.get(steps[number - 1], '')}\n"

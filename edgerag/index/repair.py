@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import Literal
 
 from edgerag.encryption.database import connect
+from edgerag.encryption.key_record import forget_unfinished_record
 from edgerag.encryption.keys import LibraryKey
 from edgerag.errors import (
+    REPAIR_LIBRARY,
     RESTORE_LIBRARY,
     EdgeragError,
     LibraryDamaged,
@@ -34,8 +36,10 @@ from edgerag.index.identity import read_identity
 from edgerag.index.lock import WriterLock
 from edgerag.index.losses import Loss
 from edgerag.index.salvage import MENDING, salvage
-from edgerag.index.store import DATABASE_NAME, Store, refuse_emptied, refuse_locked, translated
+from edgerag.index.scratch import ENCRYPTING_PREFIX, remove_left
+from edgerag.index.store import DATABASE_NAME, Store, is_damage, refuse_emptied, refuse_locked, translated
 from edgerag.machine.disk import put_in_place
+from edgerag.types import EmbedderIdentity
 
 _WORKSHOP = ".repair"  # inside the library's folder
 
@@ -51,18 +55,26 @@ class DatabaseRepair:
     losses: tuple[Loss, ...]
 
 
-def repair_database(folder: Path, *, key: LibraryKey | None = None) -> DatabaseRepair:
-    """Raises LibraryLocked, LibraryBusy, StorageFull, LibraryMissing, LibraryVersionUnknown, and LibraryDamaged where
-    too little of it can be read; then it is as it was."""
+def repair_database(
+    folder: Path, *, key: LibraryKey | None = None, wanted: EmbedderIdentity | None = None
+) -> DatabaseRepair:
+    """``wanted``: the embedder that it gets where nothing says any more which one it had.
+
+    Raises LibraryLocked, LibraryBusy, StorageFull, LibraryMissing, LibraryVersionUnknown, and LibraryDamaged where too
+    little of it can be read; then it is as it was.
+    """
     if key is None:
         refuse_locked(folder)
     lock = WriterLock(folder)
     try:
         with translated(folder):
             shutil.rmtree(folder / _WORKSHOP, ignore_errors=True)  # of a run that was stopped
-            return _repair(folder, key)
+            forget_unfinished_record(folder)
+            remove_left(folder.parent, ENCRYPTING_PREFIX)
+            return _repair(folder, key, wanted)
     except LibraryDamaged as error:  # elsewhere the remedy is what has just failed
-        raise LibraryDamaged(_of_the_user(error.message, folder), remedy=RESTORE_LIBRARY) from error
+        remedy = error.remedy if error.remedy not in ("", REPAIR_LIBRARY) else RESTORE_LIBRARY
+        raise LibraryDamaged(_of_the_user(error.message, folder), remedy=remedy) from error
     except StorageFull as error:
         raise StorageFull(_of_the_user(error.message, folder), remedy=error.remedy) from error
     finally:
@@ -70,7 +82,7 @@ def repair_database(folder: Path, *, key: LibraryKey | None = None) -> DatabaseR
         lock.close()
 
 
-def _repair(folder: Path, key: LibraryKey | None) -> DatabaseRepair:
+def _repair(folder: Path, key: LibraryKey | None, wanted: EmbedderIdentity | None) -> DatabaseRepair:
     database = folder / DATABASE_NAME
     if not database.is_file():
         refuse_emptied(folder)
@@ -89,7 +101,7 @@ def _repair(folder: Path, key: LibraryKey | None) -> DatabaseRepair:
     _fold_journal(database, key)
     workshop = folder / _WORKSHOP
     workshop.mkdir(mode=0o700)
-    losses = salvage(database, workshop, key=key)
+    losses = salvage(database, workshop, key=key, wanted=wanted)
     at_rest.forget(folder)
     for name in ("-wal", "-shm", "-journal"):
         database.with_name(database.name + name).unlink(missing_ok=True)
@@ -154,7 +166,8 @@ def _is_sound(folder: Path, key: LibraryKey | None, *, refuses_newer: bool) -> b
 
 
 def _fold_journal(database: Path, key: LibraryKey | None) -> None:
-    """A journal that lay beside another database would be written into that. Raises LibraryDamaged."""
+    """A journal that lay beside another database would be written into that. Raises LibraryDamaged where there is one
+    that cannot be folded; a database that does not open and has none is looked into page by page."""
     try:
         connection = connect(database, key=key)
         try:
@@ -164,7 +177,13 @@ def _fold_journal(database: Path, key: LibraryKey | None) -> None:
         finally:
             connection.close()
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        raise LibraryDamaged(f"{database} cannot be opened: {error}.", remedy=RESTORE_LIBRARY) from error
-    journal = database.with_name(database.name + "-wal")
-    if journal.exists() and journal.stat().st_size:
+        if (isinstance(error, sqlite3.Error) and not is_damage(error)) or _has_journal(database):
+            raise LibraryDamaged(f"{database} cannot be opened: {error}.", remedy=RESTORE_LIBRARY) from error
+    if _has_journal(database):
+        journal = database.with_name(database.name + "-wal")
         raise LibraryDamaged(f"The journal {journal} cannot be folded into it.", remedy=RESTORE_LIBRARY)
+
+
+def _has_journal(database: Path) -> bool:
+    journals = (database.with_name(f"{database.name}-{kind}") for kind in ("wal", "journal"))
+    return any(journal.exists() and journal.stat().st_size for journal in journals)

@@ -20,6 +20,7 @@ from edgerag.index.migrations import STEPS, migrate, version_of
 from edgerag.index.readable_rows import Copied, columns_of, copy_rows
 from edgerag.index.store import Store, translated
 from edgerag.private_database import writing_uri
+from edgerag.types import EmbedderIdentity
 
 # SQLite opens no file that is shorter than its first page says, but for those who say that they mend it.
 MENDING = "PRAGMA writable_schema = ON"
@@ -27,9 +28,11 @@ MENDING = "PRAGMA writable_schema = ON"
 _UNSYNCED = "PRAGMA synchronous = OFF"
 
 
-def salvage(database: Path, workshop: Path, *, key: LibraryKey | None = None) -> list[Loss]:
-    """Makes ``library.sqlite`` in ``workshop``, not yet synced to the disk. Raises LibraryDamaged where too little of
-    the old one can be read."""
+def salvage(
+    database: Path, workshop: Path, *, key: LibraryKey | None = None, wanted: EmbedderIdentity | None = None
+) -> list[Loss]:
+    """Makes ``library.sqlite`` in ``workshop``, not yet synced to the disk. ``wanted``: the embedder that it gets where
+    nothing says any more which one it had. Raises LibraryDamaged where too little of the old one can be read."""
     source, tables = database, None
     with translated(database):
         version = _version_of(database, key)
@@ -53,7 +56,7 @@ def salvage(database: Path, workshop: Path, *, key: LibraryKey | None = None) ->
         db.execute(_UNSYNCED)
         db.execute("PRAGMA foreign_keys = OFF")
         with store.writing():
-            losses = put_in_order(db, database, copied)
+            losses = put_in_order(db, database, copied, key=key, wanted=wanted)
         for document_id in documents.all_ids(db):
             with store.writing():
                 parsed = documents.parsed_document(db, document_id)
@@ -65,8 +68,8 @@ def salvage(database: Path, workshop: Path, *, key: LibraryKey | None = None) ->
 
 
 def _version_of(database: Path, key: LibraryKey | None) -> int | None:
-    """None where it does not list its tables. Raises LibraryDamaged for a number that is not that of its tables: of an
-    older version, checksums would be made of rows that do not match theirs."""
+    """None where it does not list its tables. A number that is not that of its tables is put right where those have
+    checksums for rows; else raises LibraryDamaged: checksums would be made of rows that nobody compared."""
     connection = connect(database, key=key)
     try:
         connection.execute(MENDING)
@@ -77,7 +80,9 @@ def _version_of(database: Path, key: LibraryKey | None) -> int | None:
     finally:
         connection.close()
     if listed and not (0 < version <= len(STEPS) and listed == _documents_of(version)):
-        raise _unknown(database)
+        if "facts_sum" not in listed or listed != _documents_of(len(STEPS)):
+            raise _unknown(database)
+        version = len(STEPS)
     return version if listed else None
 
 

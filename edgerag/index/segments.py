@@ -25,6 +25,7 @@ from edgerag.index.hnsw.residency import Residency
 from edgerag.index.hnsw.search import FLAT_ROWS, Segment
 from edgerag.index.identity import identity_in
 from edgerag.index.lock import LOCK_NAME
+from edgerag.index.place import Place
 from edgerag.index.store import DATABASE_NAME, Store, damaged_row, refuse_emptied, translated
 from edgerag.machine.disk import sync_folder
 from edgerag.private_database import make_private_folders
@@ -80,8 +81,11 @@ class SegmentSet:
         residency: Residency,
         flat_rows: int,
         key: LibraryKey | None = None,
+        place: Place | None = None,
     ) -> None:
+        """``place``: as it was when the database was opened."""
         self.folder = folder / FOLDER_NAME
+        self._place = place or Place(folder)
         self._identity = identity
         self._residency = residency
         self._flat_rows = flat_rows
@@ -122,18 +126,20 @@ class SegmentSet:
     def view(self, store: Store, read: Callable[[sqlite3.Connection], T]) -> tuple[list[OpenSegment], T]:
         """The open segments and what ``read`` gives after they were opened, both as of the same commit.
 
-        Raises what :meth:`follow` does for a bad file, and LibraryDamaged for one that is not there.
+        Raises what :meth:`follow` does for a bad file, LibraryDamaged for one that is not there, and LibraryReplaced
+        where the files are those of another folder.
         """
-        while True:
-            with store.reading() as db:
-                try:
-                    return self.follow(db), read(db)
-                except SegmentGone as error:
-                    gone = error
-            # Merged away after this view began? Then a new view no longer lists it.
-            with store.reading() as db:
-                if any(entry.file == gone.path.name for entry in catalogue.segments(db)):
-                    raise layout.damaged(gone.path, "is missing") from gone
+        with self._place.told():
+            while True:
+                with store.reading() as db:
+                    try:
+                        return self.follow(db), read(db)
+                    except SegmentGone as error:
+                        gone = error
+                # Merged away after this view began? Then a new view no longer lists it.
+                with store.reading() as db:
+                    if any(entry.file == gone.path.name for entry in catalogue.segments(db)):
+                        raise layout.damaged(gone.path, "is missing") from gone
 
     def excluded(self, db: sqlite3.Connection, where: Filter) -> list[Flags]:
         """For each segment of :meth:`follow`, called before in the same view: the rows that are dead or belong to

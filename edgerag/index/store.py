@@ -32,8 +32,10 @@ from edgerag.errors import (
 )
 from edgerag.index import at_rest, bringing_up, migrations, wholeness
 from edgerag.index.segment_magic import MAGIC
+from edgerag.index.watched import Watched
 from edgerag.machine.disk import storage_error
 from edgerag.machine.mounts import journal_for
+from edgerag.types import BringingUpWatch
 
 DATABASE_NAME = "library.sqlite"
 # A reader waits this long while the last writer folds the WAL into the file on closing.
@@ -73,10 +75,12 @@ class Store:
         as_copy: bool = False,
         unchecked: bool = False,
         key: LibraryKey | None = None,
+        watch: BringingUpWatch | None = None,
     ) -> None:
         """Opens it; in write mode makes it or brings it to the newest version, if it is whole (bringing_up.py);
         ``unchecked`` in any case, which is for mending. One of an older version that cannot be written is read
-        ``as_copy``: brought up in a copy that goes with this object. ``key``: of an encrypted one.
+        ``as_copy``: brought up in a copy that goes with this object. ``key``: of an encrypted one. ``watch`` is told
+        how far an older one is, and stops that by raising something.
 
         Raises LibraryMissing, LibraryOutdated, LibraryVersionUnknown, LibraryDamaged, LibraryBusy, LibraryLocked,
         StorageFull.
@@ -89,6 +93,7 @@ class Store:
         self._steps = steps
         self._as_copy = as_copy
         self._unchecked = unchecked
+        self._watched = Watched(folder.name, watch)
         self._immutable_state: tuple[int, int] | None = None  # set while opened as an unchanging file
         self._lacks_room = False  # and that because the disk is full
         self._has_begun = False  # to write: there are no checksums of the file any more
@@ -113,7 +118,7 @@ class Store:
                 wanted = journal_for(self.path)
                 if version < len(steps) or (journal == "wal") != (wanted == "WAL"):  # both are written into the file
                     if 0 < version < len(steps) and not self._unchecked:
-                        bringing_up.check(connection, self.path, version)
+                        bringing_up.check(connection, self.path, version, watched=self._watched)
                     self._begin_to_write()
                 connection.execute(f"PRAGMA journal_mode = {wanted}")
                 connection.execute("PRAGMA synchronous = FULL")
@@ -123,10 +128,14 @@ class Store:
                 if version == 0 or self._unchecked:
                     migrations.migrate(connection, where=str(self.path), steps=steps)
                 else:
-                    bringing_up.bring_up(connection, self.path, steps=steps, key=self.key)
+                    bringing_up.bring_up(connection, self.path, steps=steps, key=self.key, watched=self._watched)
             except BaseException:
+                if connection.in_transaction:  # a step that was stopped
+                    connection.execute("ROLLBACK")
                 connection.close()
                 raise
+            finally:
+                self._watched.over()
             return connection
         refuse_emptied(self.path.parent)
         if not self.path.is_file() or not self.path.stat().st_size:
@@ -430,6 +439,12 @@ def is_refused_write(error: sqlite3.Error) -> bool:
     code = getattr(error, "sqlite_errorcode", 0)
     refused = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
     return code & 0xFF in refused and code not in _READ_FAILED
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """And not a disk that refuses, or somebody who holds the file."""
+    held = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    return not is_refused_write(error) and getattr(error, "sqlite_errorcode", 0) & 0xFF not in held
 
 
 @contextlib.contextmanager

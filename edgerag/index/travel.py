@@ -21,22 +21,21 @@ from edgerag.errors import REPAIR_LIBRARY, LibraryDamaged, LibraryError, Library
 from edgerag.index import at_rest, catalogue, chunks, documents, migrations
 from edgerag.index.identity import identity_in
 from edgerag.index.package import Manifest, Progress, described, read_manifest, read_parts, write_package
-from edgerag.index.scratch import scratch_folder
+from edgerag.index.place import Place
+from edgerag.index.scratch import ARRIVING_PREFIX, scratch_folder
 from edgerag.index.segments import FOLDER_NAME as SEGMENTS
 from edgerag.index.segments import SegmentGone
 from edgerag.index.store import DATABASE_NAME, Store, is_refused_write, translated
 from edgerag.machine.disk import put_in_place, sync_folder
 from edgerag.private_database import make_private_folders, private_opener
 
-_ARRIVING = ".arriving-"  # beside the libraries
-
 
 def leave(folder: Path, target: Path, *, name: str, progress: Progress, key: LibraryKey | None = None) -> Manifest:
     """Writes the library in ``folder`` to the new file ``target``; it is there when it is whole, and not before.
     With its ``key`` an encrypted library stays encrypted, under the same key.
 
-    Raises LibraryLocked, LibraryMissing, LibraryDamaged, LibraryVersionUnknown, StorageFull, LibraryError where the
-    file is there.
+    Raises LibraryLocked, LibraryMissing, LibraryDamaged, LibraryReplaced, LibraryVersionUnknown, StorageFull,
+    LibraryError where the file is there.
     """
     if target.exists():
         raise LibraryError(f"{target} is there already.", remedy="Name another file, or delete this one.")
@@ -56,7 +55,7 @@ def _taken(
 ) -> tuple[Manifest, dict[str, BufferedReader]]:
     """One state of the library: its manifest, and its files, open."""
     while True:
-        with contextlib.ExitStack() as held:
+        with contextlib.ExitStack() as held, Place(folder).told():
             try:
                 taken = _taken_once(folder, scratch, name, key, held)
             except SegmentGone as error:
@@ -72,6 +71,7 @@ def _taken_once(
     folder: Path, scratch: Path, name: str, key: LibraryKey | None, held: contextlib.ExitStack
 ) -> tuple[Manifest, dict[str, BufferedReader]]:
     streams: dict[str, BufferedReader] = {}
+    place = Place(folder)
     store = Store(folder, mode="read", as_copy=True, key=key)
     try:
         with store.reading() as db:
@@ -99,6 +99,7 @@ def _taken_once(
         streams[file] = held.enter_context((scratch / file).open("rb"))
     if key is not None:
         streams[KEY_NAME] = held.enter_context((folder / KEY_NAME).open("rb"))
+    place.check()
     parts = tuple(described(part, stream) for part, stream in streams.items())
     return Manifest(name, embedder, len(migrations.STEPS), *counts, parts), streams
 
@@ -166,7 +167,7 @@ def arrive(
             )
         with translated(folder):
             make_private_folders(folder.parent)
-            with scratch_folder(folder.parent, _ARRIVING) as hidden:
+            with scratch_folder(folder.parent, ARRIVING_PREFIX) as hidden:
                 made = hidden / "library"
                 made.mkdir(mode=0o700)
                 (made / SEGMENTS).mkdir(mode=0o700)

@@ -9,8 +9,20 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
+from collections.abc import Callable
 
 _MOST_FAULTS = 20
+_NOT_OF_THE_FILE = (
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_INTERRUPT,
+)
+
+
+def _tell_nobody(_count: int) -> None:
+    """Of a look that nobody watches."""
 
 
 def structure_damage(db: sqlite3.Connection) -> list[str]:
@@ -37,11 +49,14 @@ def words_damage(db: sqlite3.Connection) -> str:
     return ""
 
 
-def text_damage(db: sqlite3.Connection) -> list[str]:
-    """Documents whose text cannot be unpacked, or has another length than it had."""
+def text_damage(db: sqlite3.Connection, *, looked_at: Callable[[int], None] = _tell_nobody) -> list[str]:
+    """Documents whose text cannot be unpacked, or has another length than it had. ``looked_at`` is told their number
+    so far."""
     faults = []
     try:
-        for document_id, length in db.execute("SELECT id, text_length FROM documents ORDER BY id"):
+        documents = db.execute("SELECT id, text_length FROM documents ORDER BY id")
+        for number, (document_id, length) in enumerate(documents, start=1):
+            looked_at(number)
             parts = db.execute("SELECT body FROM document_texts WHERE document_id = ? ORDER BY part", (document_id,))
             try:
                 found = sum(len(zlib.decompress(body).decode("utf-8", "surrogatepass")) for (body,) in parts)
@@ -55,21 +70,22 @@ def text_damage(db: sqlite3.Connection) -> list[str]:
     return faults[:_MOST_FAULTS]
 
 
-def damage(db: sqlite3.Connection) -> list[str]:
-    """All of it, as far as there are such tables; ``db`` may write and has no transaction open."""
+def damage(db: sqlite3.Connection, *, looked_at: Callable[[int], None] = _tell_nobody) -> list[str]:
+    """All of it, as far as there are such tables; ``db`` may write and has no transaction open. ``looked_at``: as of
+    :func:`text_damage`."""
     if faults := structure_damage(db):
         return faults  # what else is found in a broken structure means nothing
     tables = {row[0] for row in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     if "document_texts" in tables:
-        faults += text_damage(db)
+        faults += text_damage(db, looked_at=looked_at)
     if "chunk_words" in tables and (words := words_damage(db)):
         faults.append(words)
     return faults
 
 
 def _as_damage(error: sqlite3.DatabaseError | UnicodeDecodeError) -> str:
-    """In words. Raises it again where it says nothing about the file: no room, no memory, in use."""
+    """In words. Raises it again where it says nothing about the file: no room, no memory, in use, stopped."""
     primary = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
-    if primary in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+    if primary in _NOT_OF_THE_FILE:
         raise error
     return str(error)

@@ -25,6 +25,7 @@ from edgerag.types import (
 )
 
 if TYPE_CHECKING:
+    from edgerag.encryption.keys import LibraryKey
     from edgerag.engine.bulk import BulkEmbedder
     from edgerag.index.library import Library
 
@@ -172,11 +173,10 @@ class Ingesting(Wiring):
         """
         from edgerag.index.library import open_library
 
-        key = self._own_key()
-        if key is None and self.settings.library.key_file:
-            self._refuse_new_in_plain()
-        with (
-            open_library(
+        def opened(key: LibraryKey | None) -> Library:
+            if key is None and self.settings.library.key_file:
+                self._refuse_new_in_plain()
+            return open_library(
                 self._library_folder,
                 mode="write",
                 residency=self._residency(),
@@ -184,7 +184,11 @@ class Ingesting(Wiring):
                 seal_settings=self._seal_settings(),
                 kv_sink=self._keep_states_true,
                 key=key,
-            ) as library,
+                watch=self.upgrading,
+            )
+
+        with (
+            self._with_key(self._library_folder, self.settings.library.name, opened) as library,
             self._bulk_embedder(library.give_way) as embedder,
         ):
             yield library, embedder

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edgerag.encryption.key_record import is_encrypted
-from edgerag.errors import Cancelled
+from edgerag.errors import Cancelled, StorageFull, ThreadsError
 from edgerag.locations import is_there, safe_library_name
-from edgerag.session.wiring import Wiring, never
+from edgerag.session.wiring import PRIVATE_FOLDER, Wiring, never
 from edgerag.supplier import Supplier
 from edgerag.types import (
     CancelCheck,
@@ -89,9 +89,22 @@ class Keeping(Wiring):
             return library.discard_reembedding()
 
     def verify_library(self) -> list[Finding]:
-        """Checks the database, every block, and their agreement. Raises LibraryMissing."""
+        """Checks the database, every block, and their agreement, and the conversations that are kept. Raises
+        LibraryMissing, LibraryReplaced."""
         with self._browsing.use() as library:
-            return library.verify()
+            findings = library.verify()
+        return [*findings, *self._verify_threads()]
+
+    def _verify_threads(self) -> list[Finding]:
+        """Nothing where none are kept."""
+        place = self._private_place()
+        file = self.locations.threads_file
+        if not is_there(file if place is None else place / PRIVATE_FOLDER / file.name):
+            return []
+        try:
+            return self._threads_now().verify()
+        except (ThreadsError, StorageFull) as error:
+            return [Finding("conversations", "error", error.message, error.remedy)]
 
     def is_encrypted(self, name: str) -> bool:
         """Whether the library called ``name`` is encrypted; asks nobody. Raises UsageError for what is no name."""
@@ -108,7 +121,9 @@ class Keeping(Wiring):
         folder = self.locations.library_folder(name)
         if not is_there(folder):
             raise self._missing(name)
-        return leave(folder, target, name=folder.name, progress=progress, key=self._keys.of(folder, name=name))
+        return self._with_key(
+            folder, name, lambda key: leave(folder, target, name=folder.name, progress=progress, key=key)
+        )
 
     def is_encrypted_package(self, source: Path) -> bool:
         """Whether importing that file asks for a key. Raises LibraryError, StorageFull."""
@@ -134,7 +149,11 @@ class Keeping(Wiring):
         if not is_there(self._library_folder):
             raise self._missing(self.settings.library.name)
         self._browsing.close()
-        database = repair_database(self._library_folder, key=self._own_key())
+        database = self._with_key(
+            self._library_folder,
+            self.settings.library.name,
+            lambda key: repair_database(self._library_folder, key=key, wanted=self._embedder_identity_or_none()),
+        )
         with self._open_writer() as library:
             rescued = library.rescue()
             library.seal()

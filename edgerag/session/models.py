@@ -102,7 +102,7 @@ class Models(Browsing, Encrypting):
         except EdgeragError as error:  # its key file is damaged
             return [Finding("library", "error", error.message, error.remedy)]
         if locked is not None:
-            return [doctor.locked_finding(locked)]
+            return [*doctor.encryption_findings(), doctor.locked_finding(locked)]
         return doctor.library_findings(self.library_status, self._check_embedder_of_library)
 
     def suggestions(self) -> tuple[Suggestion, ...]:

@@ -45,8 +45,8 @@ class Session(Asking, Ingesting, Keeping, Models, Picturing):
                 self._tuning.wait()
 
     def over(self, folder: Path) -> Session:
-        """A session of its own over the library in ``folder``, with these settings and models."""
-        return Session(
+        """A session of its own over the library in ``folder``, with these settings, models and keys."""
+        session = Session(
             replace(
                 self.settings,
                 library=replace(self.settings.library, name=str(folder)),
@@ -59,6 +59,8 @@ class Session(Asking, Ingesting, Keeping, Models, Picturing):
             reranker=None if self._own_models else self._reranker,
             ask_passphrase=self._ask_passphrase,
         )
+        session._keys = self._keys  # what can be read once is read
+        return session
 
     @contextmanager
     def subject(self) -> Iterator[Subject]:

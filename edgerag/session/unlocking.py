@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edgerag.encryption.key_record import FILE_NAME, is_encrypted
-from edgerag.errors import LibraryLocked
+from edgerag.errors import LibraryError, LibraryLocked
 
 if TYPE_CHECKING:
-    from edgerag.encryption.keys import LibraryKey, Opener
+    from edgerag.encryption.key_record import KeyRecord
+    from edgerag.encryption.keys import KeyFile, LibraryKey, Opener
 
 _TRIES = 3
 
@@ -38,22 +39,29 @@ class Keys:
         self._key_file = key_file
         self._ask = ask
         self._known: dict[Path, _Known] = {}
+        self._read_once: dict[Path, KeyFile] = {}
         self._lock = threading.RLock()
 
     def of(self, folder: Path, *, name: str = "") -> LibraryKey | None:
         """Of the library in ``folder``; None where it is not encrypted. ``name``: how people call it.
 
-        Raises LibraryLocked, LibraryDamaged, LibraryVersionUnknown.
+        Raises LibraryLocked, also where the record in the folder is not the library's own; LibraryDamaged,
+        LibraryVersionUnknown.
         """
-        if not is_encrypted(folder):
-            return None
         with self._lock:
-            known = self._kept(folder)
-            if known is None:
-                stamp = _stamp(folder)  # before: what is changed meanwhile is looked at again
-                known = self._opened(folder, name or folder.name)
-                self._known[folder] = _Known(known, stamp)
-            return known
+            while is_encrypted(folder):
+                known = self._kept(folder)
+                if known is not None:
+                    return known
+                stamp = _stamp(folder)
+                try:
+                    key = self._opened(folder, name or folder.name)
+                except LibraryError:
+                    if _stamp(folder) == stamp:
+                        raise
+                    continue  # another process gave it another key meanwhile, or took that away
+                self._known[folder] = _Known(key, stamp)
+            return None
 
     def known(self, folder: Path) -> LibraryKey | None:
         """As :meth:`of`, without asking anybody. Raises LibraryLocked where it was not opened before."""
@@ -96,27 +104,35 @@ class Keys:
         if known is None:
             return None
         if (stamp := _stamp(folder)) != known.stamp:
-            from edgerag.encryption.database import opens
-            from edgerag.index.store import DATABASE_NAME
+            from edgerag.index.own_key import refuse_another
 
-            if not opens(folder / DATABASE_NAME, known.key):
+            try:
+                refuse_another(folder, known.key)
+            except LibraryLocked:
                 del self._known[folder]
                 return None
             self._known[folder] = _Known(known.key, stamp)  # it is opened by something else, and is the same key
         return known.key
 
     def _opened(self, folder: Path, name: str) -> LibraryKey:
-        from edgerag.encryption.key_record import needs_opener, read_record, unwrap
-        from edgerag.encryption.keys import Passphrase, read_key_file
-        from edgerag.locations import user_path
+        from edgerag.encryption.key_record import read_record
+        from edgerag.index.own_key import refuse_another, refuse_beside_plain
         from edgerag.machine.core_dumps import forbid_core_dumps
 
         forbid_core_dumps()
-        record = read_record(folder)
+        refuse_beside_plain(folder)
+        key = self._unwrapped(read_record(folder), folder, name)
+        refuse_another(folder, key)
+        return key
+
+    def _unwrapped(self, record: KeyRecord, folder: Path, name: str) -> LibraryKey:
+        from edgerag.encryption.key_record import needs_opener, unwrap
+        from edgerag.encryption.keys import Passphrase
+
         if record.kind == "key file":
             if not self._key_file():
                 raise needs_opener(record, where=str(folder))
-            return unwrap(record, read_key_file(user_path(self._key_file())), where=str(folder))
+            return unwrap(record, self._read_key_file(), where=str(folder))
         if self._ask is None:
             raise needs_opener(record, where=str(folder))
         for left in reversed(range(_TRIES)):
@@ -130,6 +146,18 @@ class Keys:
                 if not left:
                     raise
         raise AssertionError("the last try raises")
+
+    def _read_key_file(self) -> KeyFile:
+        """Of what can be read once all libraries are given what it said then."""
+        from edgerag.encryption.keys import can_be_read_once, read_key_file
+        from edgerag.locations import user_path
+
+        path = user_path(self._key_file())
+        if not can_be_read_once(path):
+            return read_key_file(path)
+        if path not in self._read_once:
+            self._read_once[path] = read_key_file(path)
+        return self._read_once[path]
 
 
 def _stamp(folder: Path) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 from edgerag.config import LibrarySettings, Settings
 from edgerag.encryption.key_record import is_encrypted
@@ -18,6 +18,7 @@ from edgerag.errors import (
     LibraryError,
     LibraryMissing,
     LibraryOutdated,
+    LibraryReplaced,
     ModelError,
     ModelWrongKind,
     StorageFull,
@@ -26,6 +27,7 @@ from edgerag.locations import Locations, is_there
 from edgerag.machine.mounts import journal_for
 from edgerag.session.readers import Reader
 from edgerag.session.unlocking import AskPassphrase, Keys
+from edgerag.session.upgrading import Upgrading
 from edgerag.supplier import Supplier
 from edgerag.telemetry.recorder import Recorder
 from edgerag.types import (
@@ -57,6 +59,8 @@ if TYPE_CHECKING:
 
 PRIVATE_FOLDER = "private"  # in the folder of an encrypted library: its conversations and traces
 _STATES_FOLDER = "kv"  # in the folder of the library
+_TRIES = 3  # of what another process replaced meanwhile
+T = TypeVar("T")
 
 
 class Wiring:
@@ -77,6 +81,7 @@ class Wiring:
         self._library_folder = locations.library_folder(settings.library.name)
         self._ask_passphrase = ask_passphrase
         self._keys = Keys(lambda: self.settings.library.key_file, ask_passphrase)
+        self.upgrading = Upgrading()
         self._own_models = embedder is None
         self._embedder: Supplier[Embedder] = Supplier(embedder or self._open_embedder)
         self._make_generator = generator or self._open_generator
@@ -262,6 +267,7 @@ class Wiring:
 
     def close(self) -> None:
         """Gives back models and files. A model that is still being loaded goes with the process."""
+        self.upgrading.stop()
         self._recorder.close()
         if self._tunes:
             self._tuning.close()
@@ -295,7 +301,11 @@ class Wiring:
     def _library_identity(self) -> EmbedderIdentity | None:
         from edgerag.changeover import library_identity
 
-        return library_identity(self._library_folder, key=self._own_key())
+        return self._with_key(
+            self._library_folder,
+            self.settings.library.name,
+            lambda key: library_identity(self._library_folder, key=key),
+        )
 
     def _own_key(self) -> LibraryKey | None:
         """Of the library in use. Raises LibraryLocked."""
@@ -428,17 +438,35 @@ class Wiring:
 
         if not is_there(folder):
             raise self._missing(name)
-        key = self._keys.of(folder, name=name)
-        open_it = partial(open_library, folder, residency=self._residency(), kv_sink=kv_sink, key=key)
-        try:
-            return open_it(mode="read")
-        except LibraryOutdated:
-            # Nobody should have to know that it was written by an older program: opening it for writing brings it up.
+
+        def opened(key: LibraryKey | None) -> Library:
+            open_it = partial(open_library, folder, residency=self._residency(), kv_sink=kv_sink, key=key)
             try:
-                open_it(mode="write", seal_settings=self._seal_settings()).close()
-            except StorageFull:  # on a disk that cannot be written
-                return open_it(mode="read", as_copy=True)
-            return open_it(mode="read")
+                return open_it(mode="read")
+            except LibraryOutdated:
+                # Nobody should have to know that an older program wrote it: opening it for writing brings it up.
+                try:
+                    open_it(mode="write", seal_settings=self._seal_settings(), watch=self.upgrading).close()
+                except StorageFull:  # on a disk that cannot be written
+                    return open_it(mode="read", as_copy=True)
+                return open_it(mode="read")
+
+        return self._with_key(folder, name, opened)
+
+    def _with_key(self, folder: Path, name: str, use: Callable[[LibraryKey | None], T]) -> T:
+        """What ``use`` makes of the library in ``folder`` with its key. Begun anew where another process encrypted it,
+        or gave it another key, between the two. Raises LibraryReplaced where that does not end."""
+        from edgerag.index.place import Place
+
+        for left in reversed(range(_TRIES)):
+            place = Place(folder)
+            try:
+                with place.told():
+                    return use(self._keys.of(folder, name=name))
+            except LibraryReplaced:
+                if not left:
+                    raise
+        raise AssertionError("the last try raises")
 
     def _open_writer(self) -> Library:
         """Opens a library that is there for writing."""
@@ -446,13 +474,18 @@ class Wiring:
 
         if not is_there(self._library_folder):
             raise self._missing(self.settings.library.name)
-        return open_library(
+        return self._with_key(
             self._library_folder,
-            mode="write",
-            residency=self._residency(),
-            seal_settings=self._seal_settings(),
-            kv_sink=self._keep_states_true,
-            key=self._own_key(),
+            self.settings.library.name,
+            lambda key: open_library(
+                self._library_folder,
+                mode="write",
+                residency=self._residency(),
+                seal_settings=self._seal_settings(),
+                kv_sink=self._keep_states_true,
+                key=key,
+                watch=self.upgrading,
+            ),
         )
 
     def _seal_settings(self) -> SealSettings:

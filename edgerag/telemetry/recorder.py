@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 EventT = TypeVar("EventT", covariant=True)
 _MOST_WAITING = 64  # traces to be kept; more come only where the disk hangs
+_TRIES = 3  # of a file that is replaced or damaged
 _CLOSING_S = 5.0  # how long the end of the program waits for the last trace
 _ABANDONED = "abandoned"  # the outcome of what nobody read to its end
 _Work = MeasuredAnswer | MeasuredIngest
@@ -236,19 +237,23 @@ class Recorder:
         return ingest_span(work, content=settings.trace.content)
 
     def _put_in_ring(self, work: _Work, root: Span, trace_id: str, otlp: str, keep: int) -> None:
-        from edgerag.errors import TracesDamaged
+        from edgerag.errors import TracesDamaged, TracesError
         from edgerag.telemetry.ring import TraceHead
 
         kind: TraceKind = "ask" if isinstance(work, MeasuredAnswer) else "ingest"
         head = TraceHead(trace_id, kind, root.start_ns, root.ns, outcome_of(work))
-        for is_second in (False, True):
+        for left in reversed(range(_TRIES)):
+            place = self._place()
             try:
                 self._opened_ring().put(head, otlp, keep=keep)
                 return
-            except TracesDamaged as error:
-                if is_second:
-                    raise
+            except TracesError as error:
                 self._close_ring()
+                was_replaced = self._place() != place  # by another process, under another key: it only looks damaged
+                if not left or not (was_replaced or isinstance(error, TracesDamaged)):
+                    raise
+                if was_replaced:
+                    continue
                 aside = self._set_aside()
                 self._trouble(f"{error.message} They are set aside in {aside}, and new ones begun.")
 

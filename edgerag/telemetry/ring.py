@@ -85,6 +85,7 @@ class TraceRing:
         with self._translated():
             if writing is not None:
                 make_private(path)
+                self._seen = path.stat()
                 self._db = self._connect(writing_uri(path))
             elif path.exists():
                 self._db = self._connect(reading_uri(path, can_make_files=os.access(path.parent, os.W_OK)))
@@ -136,10 +137,13 @@ class TraceRing:
                 db.execute(f"PRAGMA user_version = {_VERSION}")
 
     def put(self, head: TraceHead, otlp: str, *, keep: int) -> None:
-        """Keeps one, and of its kind the last ``keep``. Raises TracesError, StorageFull."""
+        """Keeps one, and of its kind the last ``keep``. Raises TracesError, also where another file lies in the place
+        of this one by now, StorageFull."""
         data = zlib.compress(otlp.encode(), 6)
         row = (head.trace_id, head.kind, head.began_ns, head.duration_ns, head.outcome, len(data), data)
         with self._translated(), self._writing() as db:
+            if not os.path.samestat(self._seen, self._path.stat()):
+                raise TracesError(f"{self._path} was replaced while it was open.", remedy="Open it again.")
             db.execute(f"INSERT INTO traces ({_HEAD}, otlp) VALUES (?, ?, ?, ?, ?, ?, ?)", row)  # noqa: S608 - a constant
             db.execute(
                 "DELETE FROM traces WHERE kind = ?1 AND number NOT IN "

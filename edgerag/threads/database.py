@@ -2,8 +2,9 @@
 
 Promises: the file is its owner's alone (0600); a transaction is on the disk when it returns (WAL, on a disk that
 machines share a rollback journal; synchronous=FULL) or never happened; what is deleted is overwritten (secure_delete).
-A file on a disk that cannot be written is read. Each transaction looks first whether this is still the file that the
-conversations belong in: another process may have encrypted their library, or taken that away.
+A file on a disk that cannot be written is read, one of an older version out of a copy in memory. Each transaction looks
+whether this is still the file that the conversations belong in: another process may have encrypted their library, or
+taken that away. That process holds the file until another lies in its place, so whoever waited for it looks once more.
 ``PRAGMA user_version`` is the number of steps applied; steps are only ever appended. The tables are described in
 docs/index-format.md.
 """
@@ -24,6 +25,7 @@ from edgerag.machine.disk import storage_error
 from edgerag.machine.mounts import journal_for
 from edgerag.machine.new_file import put_new
 from edgerag.private_database import make_private, reading_uri, writing_uri
+from edgerag.threads import sums
 
 # "ERTH": tells this file from others of SQLite, and from those of libraries.
 APPLICATION_ID = 0x45525448
@@ -70,7 +72,15 @@ CREATE TABLE drafts (
     PRIMARY KEY (library, thread_id)
 ) WITHOUT ROWID;
 """
-STEPS = (_STEP_1,)
+# Checksums of rows: see sums.py. Rows that are there get theirs in the same transaction.
+_STEP_2 = f"""
+ALTER TABLE threads ADD COLUMN sum INTEGER;
+ALTER TABLE exchanges ADD COLUMN sum INTEGER;
+ALTER TABLE exchanges ADD COLUMN answer_sum INTEGER;
+ALTER TABLE drafts ADD COLUMN sum INTEGER;
+{sums.FILL}
+"""
+STEPS = (_STEP_1, _STEP_2)
 
 Belonging = tuple[Path, LibraryKey | None]  # the file, and the key that it is opened with
 
@@ -91,7 +101,10 @@ class Database:
         self._opened: _Opened | None = None
         self._lock = threading.RLock()
         with self._translated():
-            self._open()
+            try:
+                self._open()
+            except sqlite3.DatabaseError:
+                self._follow_if_moved(path, key)
 
     def _open(self) -> None:
         path, key = self.path, self._key
@@ -105,9 +118,12 @@ class Database:
         # One damaged byte must not hide a whole conversation.
         self._connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
         try:
-            self._check()
+            version = self._check()
             if is_writable:
                 self._prepare()
+            elif version < len(STEPS):
+                self._connection = _brought_up(self._connection, version, key)
+            sums.prepare(self._connection)
         except BaseException:
             self._connection.close()
             raise
@@ -126,9 +142,23 @@ class Database:
         if (key, _identity(path)) != self._opened:
             self._close()
             self._key = key
-            self._open()
+            try:
+                self._open()
+            except sqlite3.DatabaseError:
+                self._follow_if_moved(path, key)
 
-    def _check(self) -> None:
+    def _follow_if_moved(self, path: Path | None, key: LibraryKey | None) -> None:
+        """After a file could not be opened: another process replaced it between its key and its first page, or it is
+        damaged, and what is being handled is raised."""
+        if self._belongs is None or self._belongs() == (path, key):
+            raise
+        self._follow()
+
+    def _is_still_there(self) -> bool:
+        return self._belongs is None or (self._opened is not None and _identity(self.path) == self._opened[1])
+
+    def _check(self) -> int:
+        """The version of the file."""
         db = self._connection
         version = int(db.execute("PRAGMA user_version").fetchone()[0])
         application = int(db.execute("PRAGMA application_id").fetchone()[0])
@@ -139,6 +169,7 @@ class Database:
                 f"{self.path} has version {version} and this program knows versions up to {len(STEPS)}.",
                 remedy="Use the newer edgerag that wrote it.",
             )
+        return version
 
     def _prepare(self) -> None:
         db = self._connection
@@ -172,6 +203,10 @@ class Database:
         with self._lock, self._translated():
             self._follow()
             self._connection.execute(begin)
+            while not self._is_still_there():
+                self._connection.execute("ROLLBACK")
+                self._follow()
+                self._connection.execute(begin)
             try:
                 yield self._connection
                 self._connection.execute("COMMIT")
@@ -260,8 +295,24 @@ def _new_encrypted_database(folder: Path, key: LibraryKey) -> bytes:
         return file.read_bytes()
 
 
+def _brought_up(connection: sqlite3.Connection, version: int, key: LibraryKey | None) -> sqlite3.Connection:
+    """A copy of the newest version, in the place of one that cannot be written."""
+    copy = connect(":memory:", key=key)
+    try:
+        copy.text_factory = connection.text_factory
+        connection.backup(copy)
+        _run_steps(copy, version)
+        copy.execute("PRAGMA query_only = ON")
+    except BaseException:
+        copy.close()
+        raise
+    connection.close()
+    return copy
+
+
 def _run_steps(db: sqlite3.Connection, version: int) -> None:
     """Those behind ``version``, each one transaction."""
+    sums.prepare(db)
     for number in range(version + 1, len(STEPS) + 1):
         # executescript commits whatever is open, so the transaction is part of the script.
         db.executescript(

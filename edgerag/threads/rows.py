@@ -8,19 +8,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from edgerag.errors import ThreadsError, UsageError
-from edgerag.threads import records
+from edgerag.errors import UsageError
+from edgerag.threads import records, sums
 from edgerag.threads.excerpt import NO_WORDS
 from edgerag.types import Exchange, ThreadHead
 
-HEAD = "SELECT id, library, title, began_ns, changed_ns, question_count FROM threads"
-_EXCHANGE = "SELECT id, thread_id, parent_id, asked_ns, state, question, text, problem, filter, answer FROM exchanges"
-# What an exchange follows is older and has a smaller id: in a damaged file the line ends where that is not so.
+HEAD = f"SELECT id, library, title, began_ns, changed_ns, question_count, {sums.THREAD_IS_WHOLE} FROM threads"  # noqa: S608
+_EXCHANGE = (
+    f"SELECT {sums.EXCHANGE_IS_WHOLE} AND {sums.ANSWER_IS_WHOLE},"  # noqa: S608
+    " id, thread_id, parent_id, asked_ns, state, question, text, problem, filter, answer FROM exchanges"
+)
+_NOT_SHOWN = "What was kept of this question and its answer is damaged, and is not shown."
+# What an exchange follows is older, has a smaller id and is of the same thread: in a damaged file the line ends where
+# that is not so.
 _ANCESTORS = """
-WITH RECURSIVE line (id, parent_id, above) AS (
-    SELECT id, parent_id, 0 FROM exchanges WHERE id = ?
+WITH RECURSIVE line (id, parent_id, thread_id, above) AS (
+    SELECT id, parent_id, thread_id, 0 FROM exchanges WHERE id = ?
     UNION ALL
-    SELECT e.id, e.parent_id, line.above + 1 FROM exchanges e JOIN line ON e.id = line.parent_id AND e.id < line.id
+    SELECT e.id, e.parent_id, e.thread_id, line.above + 1
+    FROM exchanges e JOIN line ON e.id = line.parent_id AND e.id < line.id AND e.thread_id = line.thread_id
     LIMIT ?
 )
 SELECT id FROM line ORDER BY above DESC
@@ -46,9 +52,9 @@ def head(db: sqlite3.Connection, thread_id: int) -> ThreadHead:
 
 def head_of(row: Sequence[Any]) -> ThreadHead:
     """What is damaged of it is named so: the thread is still listed, and can be deleted."""
-    identity, library, title, *numbers = row
+    identity, library, title, *numbers, is_whole = row
     began_ns, changed_ns, question_count = (number if isinstance(number, int) else 0 for number in numbers)
-    title = (title or NO_WORDS) if isinstance(title, str) else "(damaged)"
+    title = (title or NO_WORDS) if is_whole else sums.DAMAGED
     return ThreadHead(identity, os.fsdecode(library), title, began_ns, changed_ns, question_count)
 
 
@@ -63,7 +69,12 @@ def library_value(name: str) -> str | bytes:
 
 
 def leaf(db: sqlite3.Connection, thread_id: int) -> int | None:
-    row = db.execute("SELECT leaf_id FROM threads WHERE id = ?", (thread_id,)).fetchone()
+    row = db.execute(
+        "SELECT t.leaf_id FROM threads t JOIN exchanges e ON e.id = t.leaf_id AND e.thread_id = t.id WHERE t.id = ?",
+        (thread_id,),
+    ).fetchone()
+    if row is None:  # none yet; of a damaged thread the last one that there is
+        row = db.execute("SELECT max(id) FROM exchanges WHERE thread_id = ?", (thread_id,)).fetchone()
     return None if row is None else row[0]
 
 
@@ -92,15 +103,17 @@ def no_exchange() -> UsageError:
 
 
 def exchanges(db: sqlite3.Connection, ids: Sequence[int]) -> list[Exchange]:
+    """Those that there are; in the place of one that is damaged stands that it is."""
     exchanges = []
     for exchange_id in ids:
         row = db.execute(f"{_EXCHANGE} WHERE id = ?", (exchange_id,)).fetchone()
         if row is None:
             continue
         versions = version_ids(db, exchange_id)
-        identity, thread_id, parent_id, asked_ns, state, question, text, problem = row[:8]
-        if not isinstance(asked_ns, int) or not all(isinstance(each, str) for each in row[5:]):
-            raise ThreadsError(f"Question {identity} of thread {thread_id} is damaged.", remedy="Delete its thread.")
+        is_whole, identity, thread_id, parent_id, asked_ns, state, question, text, problem, where, answer = row
+        if not is_whole:
+            exchanges.append(_damaged(identity, thread_id, parent_id, asked_ns, versions))
+            continue
         exchange = Exchange(
             identity,
             thread_id,
@@ -110,15 +123,30 @@ def exchanges(db: sqlite3.Connection, ids: Sequence[int]) -> list[Exchange]:
             question,
             text,
             problem,
-            where=records.filter_from_json(row[8]),
+            where=records.filter_from_json(where),
             version=versions.index(exchange_id) + 1,
             versions=len(versions),
         )
-        if row[9]:
-            kept = records.from_json(row[9], question=exchange.question, answer=exchange.text)
+        if answer:
+            kept = records.from_json(answer, question=exchange.question, answer=exchange.text)
             exchange = replace(exchange, answer=kept.answer, passage_hashes=kept.passage_hashes)
         exchanges.append(exchange)
     return exchanges
+
+
+def _damaged(identity: int, thread_id: int, parent_id: Any, asked_ns: Any, versions: Sequence[int]) -> Exchange:
+    return Exchange(
+        identity,
+        thread_id,
+        parent_id if isinstance(parent_id, int) else None,
+        asked_ns if isinstance(asked_ns, int) else 0,
+        "failed",
+        sums.DAMAGED,
+        "",
+        _NOT_SHOWN,
+        version=versions.index(identity) + 1,
+        versions=len(versions),
+    )
 
 
 def version_ids(db: sqlite3.Connection, exchange_id: int) -> list[int]:

@@ -6,19 +6,33 @@ All raise ThreadsError and StorageFull; UsageError for a thread that is not ther
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 from edgerag.encryption.keys import LibraryKey
-from edgerag.errors import UsageError
+from edgerag.errors import ThreadsError, UsageError
 from edgerag.index.analyze import fold, index_text, query_terms
-from edgerag.threads import records, rows
+from edgerag.threads import records, rows, sums
+from edgerag.threads.damage import damage_of
 from edgerag.threads.database import Belonging, Database
 from edgerag.threads.excerpt import NO_WORDS, excerpt, title_of
-from edgerag.types import Answer, Exchange, ExchangeState, FilterText, Message, Thread, ThreadHead, ThreadMatch, Turn
+from edgerag.types import (
+    Answer,
+    Exchange,
+    ExchangeState,
+    FilterText,
+    Finding,
+    Message,
+    Thread,
+    ThreadHead,
+    ThreadMatch,
+    Turn,
+)
 
 # Turns before these say nothing about a question: follow-ups look at the last ones, the prompt at what fits.
 _HISTORY_TURNS = 30
@@ -64,6 +78,7 @@ class ThreadStore:
         question = rows.storable(question)
         now = self._clock_ns()
         with self._database.writing() as db:
+            is_whole = True
             if thread_id is None:
                 thread_id = rows.inserted(
                     db.execute(
@@ -73,6 +88,7 @@ class ThreadStore:
                 )
             else:
                 rows.head(db, thread_id)
+                is_whole = sums.thread_is_whole(db, thread_id)
             exchange_id = rows.inserted(
                 db.execute(
                     "INSERT INTO exchanges (thread_id, parent_id, asked_ns, state, question, filter)"
@@ -88,16 +104,19 @@ class ThreadStore:
                 "UPDATE threads SET changed_ns = ?, leaf_id = ?, question_count = question_count + 1 WHERE id = ?",
                 (now, exchange_id, thread_id),
             )
+            sums.sum_exchange(db, exchange_id)
+            if is_whole:
+                sums.sum_thread(db, thread_id)
             return rows.exchanges(db, [exchange_id])[0]
 
     def resume(self, exchange_id: int) -> None:
         """Its answer is being written on."""
-        with self._database.writing() as db:
+        with self._changing(exchange_id) as db:
             db.execute("UPDATE exchanges SET state = 'asked' WHERE id = ?", (exchange_id,))
 
     def keep_text(self, exchange_id: int, text: str, *, begun: Answer | None = None) -> None:
         """The answer as far as it has come, with ``begun`` its sources."""
-        with self._database.writing() as db:
+        with self._changing(exchange_id) as db:
             db.execute("UPDATE exchanges SET text = ? WHERE id = ?", (rows.storable(text), exchange_id))
             if begun is not None:
                 # Not in place of an answer that goes on: that one could go on again.
@@ -109,7 +128,7 @@ class ThreadStore:
 
     def finish(self, exchange_id: int, answer: Answer) -> None:
         """The answer is done, or stopped."""
-        with self._database.writing() as db:
+        with self._changing(exchange_id) as db:
             known = rows.exchanges(db, [exchange_id])
             if not known:
                 return  # its thread was deleted while it was written
@@ -126,7 +145,7 @@ class ThreadStore:
     def fail(self, exchange_id: int, *, text: str, problem: str) -> None:
         """It ended with a problem, or nobody waited for its end; the text that came before stays, and so does what
         there was of an answer that was to go on."""
-        with self._database.writing() as db:
+        with self._changing(exchange_id) as db:
             known = rows.exchanges(db, [exchange_id])
             if known:
                 goes_on = known[0].answer is not None and known[0].answer.can_go_on
@@ -142,16 +161,31 @@ class ThreadStore:
             (state, text, rows.storable(problem), exchange_id),
         )
         db.execute("UPDATE exchange_words SET answer = ? WHERE rowid = ?", (index_text(text), exchange_id))
-        db.execute(
-            "UPDATE threads SET changed_ns = ? WHERE id = (SELECT thread_id FROM exchanges WHERE id = ?)",
-            (self._clock_ns(), exchange_id),
-        )
+        self._change_thread(db, rows.thread_of(db, exchange_id), "changed_ns", self._clock_ns())
+
+    @contextlib.contextmanager
+    def _changing(self, exchange_id: int) -> Iterator[sqlite3.Connection]:
+        """A transaction that changes an exchange. Raises ThreadsError for a damaged one, which would get a checksum."""
+        with self._database.writing() as db:
+            sums.refuse_damaged_exchange(db, exchange_id)
+            yield db
+            sums.sum_exchange(db, exchange_id)
+
+    def _change_thread(
+        self, db: sqlite3.Connection, thread_id: int, column: Literal["changed_ns", "leaf_id", "title"], value: object
+    ) -> None:
+        """One that is damaged stays so."""
+        is_whole = sums.thread_is_whole(db, thread_id)
+        db.execute(f"UPDATE threads SET {column} = ? WHERE id = ?", (value, thread_id))  # noqa: S608 - our own names
+        if is_whole:
+            sums.sum_thread(db, thread_id)
 
     def choose(self, exchange_id: int) -> None:
         """Makes this version, and the newest of what follows it, the branch of its thread that is in use. Raises
         UsageError if it is not there."""
         with self._database.writing() as db:
-            in_use = rows.leaf(db, rows.thread_of(db, exchange_id))
+            thread_id = rows.thread_of(db, exchange_id)
+            in_use = rows.leaf(db, thread_id)
             if in_use is not None and exchange_id in rows.line_ids(db, in_use, limit=-1):
                 return  # it is in that branch already
             leaf = exchange_id
@@ -163,10 +197,7 @@ class ThreadStore:
                 ).fetchone()
             )[0] is not None:
                 leaf = row[0]
-            db.execute(
-                "UPDATE threads SET leaf_id = ? WHERE id = (SELECT thread_id FROM exchanges WHERE id = ?)",
-                (leaf, exchange_id),
-            )
+            self._change_thread(db, thread_id, "leaf_id", leaf)
 
     # ------------------------------------------------------------ as they are looked at
 
@@ -244,9 +275,9 @@ class ThreadStore:
         """The last questions asked of a library, each once, oldest first."""
         with self._database.reading() as db:
             found = db.execute(
-                "SELECT CAST(e.question AS TEXT), max(e.id) AS last"
-                " FROM exchanges e JOIN threads t ON t.id = e.thread_id"
-                " WHERE t.library = ? GROUP BY e.question ORDER BY last DESC LIMIT ?",
+                "SELECT CAST(question AS TEXT), max(id) AS last FROM exchanges"  # noqa: S608 - our own names
+                f" WHERE thread_id IN (SELECT id FROM threads WHERE library = ?) AND {sums.EXCHANGE_IS_WHOLE}"
+                " GROUP BY question ORDER BY last DESC LIMIT ?",
                 (rows.library_value(library), limit),
             )
             return [row[0] for row in found][::-1]
@@ -274,10 +305,12 @@ class ThreadStore:
                 (" AND ".join(expressions), None if library is None else rows.library_value(library), limit),
             )
             for thread_id, exchange_id in matched.fetchall():
-                question, text = db.execute(
-                    "SELECT CAST(question AS TEXT), CAST(text AS TEXT) FROM exchanges WHERE id = ?", (exchange_id,)
+                question, text, is_whole = db.execute(
+                    f"SELECT CAST(question AS TEXT), CAST(text AS TEXT), {sums.EXCHANGE_IS_WHOLE}"  # noqa: S608
+                    " FROM exchanges WHERE id = ?",
+                    (exchange_id,),
                 ).fetchone()
-                words = excerpt(question, text, wanted)
+                words = excerpt(question, text, wanted) if is_whole else sums.DAMAGED
                 found[thread_id] = ThreadMatch(rows.head(db, thread_id), exchange_id, words)
         matches = [match for match in found.values() if library in (None, match.head.library)]
         return sorted(matches, key=lambda match: match.head.changed_ns, reverse=True)[:limit]
@@ -291,7 +324,7 @@ class ThreadStore:
             raise UsageError("A title needs at least one word.")
         with self._database.writing() as db:
             rows.head(db, thread_id)
-            db.execute("UPDATE threads SET title = ? WHERE id = ?", (name, thread_id))
+            self._change_thread(db, thread_id, "title", name)
             return rows.head(db, thread_id)
 
     def delete(self, thread_ids: Sequence[int]) -> list[ThreadHead]:
@@ -323,6 +356,7 @@ class ThreadStore:
                     "INSERT OR REPLACE INTO drafts (library, thread_id, text, filter) VALUES (?, ?, ?, ?)",
                     (rows.library_value(library), thread_id or 0, rows.storable(text), records.filter_to_json(where)),
                 )
+                sums.sum_draft(db, rows.library_value(library), thread_id or 0)
             else:
                 db.execute(
                     "DELETE FROM drafts WHERE library = ? AND thread_id = ?",
@@ -330,12 +364,25 @@ class ThreadStore:
                 )
 
     def draft(self, thread_id: int | None, *, library: str) -> tuple[str, FilterText]:
+        """Nothing, where it is damaged: it stands where a person types, and would be sent."""
         with self._database.reading() as db:
             row = db.execute(
-                "SELECT text, filter FROM drafts WHERE library = ? AND thread_id = ?",
+                f"SELECT text, filter FROM drafts WHERE library = ? AND thread_id = ? AND {sums.DRAFT_IS_WHOLE}",  # noqa: S608
                 (rows.library_value(library), thread_id or 0),
             ).fetchone()
             return (row[0], records.filter_from_json(row[1])) if row is not None else ("", FilterText())
+
+    # ------------------------------------------------------------ whether they are whole
+
+    def verify(self) -> list[Finding]:
+        """One finding for the file, and one for each title, question with its answer, and draft that is not what was
+        kept. Raises nothing that a damaged file causes."""
+        try:
+            with self._database.reading() as db:
+                findings = damage_of(db)
+        except ThreadsError as error:
+            findings = [Finding("conversations", "error", error.message, error.remedy)]
+        return findings or [Finding("conversations", "ok", "The conversations are whole.")]
 
     # ------------------------------------------------------------ messages
 

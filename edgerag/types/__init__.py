@@ -124,6 +124,9 @@ from edgerag.types.searching import (
 )
 from edgerag.types.state import (
     BlockHeat,
+    BringingUp,
+    BringingUpStage,
+    BringingUpWatch,
     Finding,
     KvChanges,
     KvSink,
@@ -179,6 +182,9 @@ __all__ = [
     "AskEvent",
     "AskedTerm",
     "BlockHeat",
+    "BringingUp",
+    "BringingUpStage",
+    "BringingUpWatch",
     "Calibration",
     "CancelCheck",
     "Chunk",

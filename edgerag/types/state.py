@@ -24,6 +24,27 @@ class Finding:
         return states.get(self.severity, "ok")
 
 
+BringingUpStage = Literal["checking", "keeping a copy", "changing", "checking again"]
+
+
+@dataclass(frozen=True, slots=True)
+class BringingUp:
+    """How far a library that an older version of this program wrote is: ``done`` of ``total`` documents, pages of its
+    database, or changes."""
+
+    library: str  # the name of its folder
+    stage: BringingUpStage
+    done: int
+    total: int
+
+
+class BringingUpWatch(Protocol):
+    """Told how far it is, many times a second; None: it is over, whatever came of it. What it raises stops the work,
+    and what was committed stays."""
+
+    def __call__(self, state: BringingUp | None, /) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Suggestion:
     """A row of the tuning guide that fits this machine and these settings."""

@@ -95,7 +95,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def open_session(arguments: argparse.Namespace) -> Session:
     """The session that flags, environment and config.toml describe."""
-    return Session(settings_sources(arguments).load(), locate(os.environ), ask_passphrase=asking_passphrase())
+    session = Session(settings_sources(arguments).load(), locate(os.environ), ask_passphrase=asking_passphrase())
+    if not getattr(arguments, "quiet", False):
+        session.upgrading.told = report.Upgrade()
+    return session
 
 
 def settings_sources(arguments: argparse.Namespace) -> SettingsSources:
@@ -139,13 +142,14 @@ def _open_ui(session: Session, sources: SettingsSources) -> int:
     from edgerag.ui.tui.app import run as run_app
 
     session.unlock_all()  # passphrases are typed before the screen belongs to the program
+    session.upgrading.told = None  # it shows that itself
     return run_app(session, sources)
 
 
 def _ingest(session: Session, arguments: argparse.Namespace) -> int:
     from edgerag.ui.ingest_command import run_ingest
 
-    with _interruptible() as stop:
+    with _interruptible(session) as stop:
         return run_ingest(session, arguments, stop)
 
 
@@ -153,7 +157,7 @@ def _ask(session: Session, arguments: argparse.Namespace) -> int:
     question = _text_argument(arguments.question)
     answer = None
     printer = None if arguments.json else AnswerPrinter()
-    with _interruptible() as stop:
+    with _interruptible(session) as stop:
         for event in session.ask(question, where=_filter(arguments), cancelled=stop.is_set):
             if isinstance(event, AnswerDone):
                 answer = event.answer
@@ -282,7 +286,7 @@ def _library(session: Session, arguments: argparse.Namespace) -> int:
             from edgerag.ui import encryption_commands
 
             return encryption_commands.COMMANDS[arguments.action](session, arguments)
-    with _interruptible() as stop:
+    with _interruptible(session) as stop:
         if arguments.action == "reembed":
             return library_commands.reembed(session, arguments, stop)
         return library_commands.compact(session, arguments, stop)
@@ -301,7 +305,7 @@ def _doctor(session: Session, arguments: argparse.Namespace) -> int:
 def _eval(session: Session, arguments: argparse.Namespace) -> int:
     from edgerag.ui.eval_command import run_eval
 
-    with _interruptible() as stop:
+    with _interruptible(session) as stop:
         return run_eval(session, arguments, stop)
 
 
@@ -329,7 +333,7 @@ def _models(session: Session, arguments: argparse.Namespace) -> int:
         case "tune":
             from edgerag.ui.tune_command import run_tune
 
-            with _interruptible() as stop:
+            with _interruptible(session) as stop:
                 return run_tune(session, arguments, stop.is_set)
         case "verify":
             findings = catalog.verify(arguments.names)
@@ -382,7 +386,7 @@ def _text_argument(text: str) -> str:
 
 
 @contextmanager
-def _interruptible() -> Iterator[threading.Event]:
+def _interruptible(session: Session) -> Iterator[threading.Event]:
     """The first Ctrl-C asks the work to stop after what is at hand; the second one stops it now."""
     stop = threading.Event()
 
@@ -390,6 +394,7 @@ def _interruptible() -> Iterator[threading.Event]:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
+        session.upgrading.stop()
         report.say("\nStopping; what is done is kept. (Ctrl-C again stops at once.)")
 
     # A service manager and a closed terminal ask as Ctrl-C does.

@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from edgerag.encryption.key_record import FILE_NAME
-from edgerag.encryption.keys import Opener, checked_new_passphrase, make_key_file, read_key_file
+from edgerag.encryption.keys import checked_new_passphrase, read_key_file
 from edgerag.errors import UsageError
 from edgerag.locations import is_there, user_path
-from edgerag.machine.disk import storage_error
 from edgerag.session import Session
+from edgerag.session.encrypting import NewOpener
+from edgerag.session.new_key_file import NewKeyFile
 from edgerag.ui import output, report
 from edgerag.ui.passphrase import new_passphrase
 
@@ -25,6 +26,7 @@ def encrypt(session: Session, arguments: argparse.Namespace) -> int:
     opener = _new_opener(arguments)
     with report.progress_bar(quiet=arguments.quiet) as bar:
         done = session.encrypt_library(arguments.name, opener, progress=bar.show_bytes)
+    _say_made(opener)
     if arguments.json:
         output.write_json({"name": arguments.name, "encrypted": None if done is None else dataclasses.asdict(done)})
     if done is None:
@@ -61,6 +63,7 @@ def rekey(session: Session, arguments: argparse.Namespace) -> int:
     opener = _new_opener(arguments)
     if not arguments.anew:
         session.change_opener(arguments.name, opener)
+        _say_made(opener)
         report.say(
             f"Library {arguments.name} is opened by the new one from now on; its files are as they were. Who has an old"
             f" copy of library.key and what opened it can still read them: --anew encrypts them under a new key. {LOST}"
@@ -69,13 +72,14 @@ def rekey(session: Session, arguments: argparse.Namespace) -> int:
     else:
         with report.progress_bar(quiet=arguments.quiet) as bar:
             done = session.encrypt_library_anew(arguments.name, opener, progress=bar.show_bytes)
+        _say_made(opener)
         report.say(f"Library {arguments.name} is encrypted under a new key: {output.size(done.size_bytes)}. {LOST}")
     if arguments.json:
         output.write_json({"name": arguments.name, "encrypted": None if done is None else dataclasses.asdict(done)})
     return report.EXIT_OK
 
 
-def _new_opener(arguments: argparse.Namespace) -> Opener:
+def _new_opener(arguments: argparse.Namespace) -> NewOpener:
     """What the library is to be opened by. Raises UsageError, LibraryLocked, StorageFull."""
     if not arguments.new_key_file:
         return checked_new_passphrase(new_passphrase(arguments.name))
@@ -87,12 +91,12 @@ def _new_opener(arguments: argparse.Namespace) -> Opener:
         )
     if is_there(path):
         return read_key_file(path)
-    try:
-        made = make_key_file(path)
-    except OSError as error:
-        raise storage_error(error, path) from error
-    report.say(f"{path} was made: keep a copy of it where the library is not.")
-    return made
+    return NewKeyFile(path)
+
+
+def _say_made(opener: NewOpener) -> None:
+    if isinstance(opener, NewKeyFile):
+        report.say(f"{opener.path} was made: keep a copy of it where the library is not.")
 
 
 def _library_around(path: Path) -> Path | None:

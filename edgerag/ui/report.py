@@ -11,7 +11,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from edgerag.errors import EdgeragError
-from edgerag.types import Answer, FileReport, IngestDone, IngestProgress, MergeProgress, ReembedProgress
+from edgerag.types import (
+    Answer,
+    BringingUp,
+    BringingUpStage,
+    FileReport,
+    IngestDone,
+    IngestProgress,
+    MergeProgress,
+    ReembedProgress,
+)
 from edgerag.ui.output import reuse_words
 from edgerag.ui.place import short_path
 from edgerag.ui.plain import one_line, plain
@@ -27,6 +36,13 @@ _REASONS_SHOWN = 20
 _SENTENCE_WIDTH = 120
 _WARNINGS_SHOWN = 5
 _WARNING_WIDTH = 160
+_NAME_WIDTH = 40
+_UPGRADE_UNITS: dict[BringingUpStage, str] = {
+    "checking": "documents",
+    "keeping a copy": "pages",
+    "changing": "changes",
+    "checking again": "documents",
+}
 
 
 def say(text: str) -> None:
@@ -193,6 +209,31 @@ def progress_bar(*, quiet: bool) -> Iterator[ProgressBar]:
     columns = (BarColumn(bar_width=24), TextColumn("{task.fields[text]}{task.fields[current]}", markup=False))
     with Progress(*columns, console=console, transient=True) as progress:
         yield ProgressBar(progress)
+
+
+def upgrade_line(state: BringingUp) -> str:
+    """``Library default is brought up to this version: checking, 120 of 4,000 documents``"""
+    words = f"Library {one_line(state.library, _NAME_WIDTH)} is brought up to this version: {state.stage}"
+    return f"{words}, {state.done:,} of {state.total:,} {_UPGRADE_UNITS[state.stage]}" if state.total else words
+
+
+class Upgrade:
+    """Says how far a library is brought up: on a terminal in one line that changes, else once that it is."""
+
+    def __init__(self) -> None:
+        self._width = 0  # of what stands on the line
+
+    def __call__(self, state: BringingUp | None, /) -> None:
+        if not sys.stderr.isatty():
+            if state is not None and not self._width:
+                self._width = 1
+                say(f"Library {one_line(state.library, _NAME_WIDTH)} is of an older version and is brought up first.")
+            return
+        text = "" if state is None else plain(upgrade_line(state))
+        with contextlib.suppress(OSError):  # nobody is left to tell, and the data matters more
+            sys.stderr.write(f"\r{text.ljust(self._width)}" + ("\r" if state is None else ""))
+            sys.stderr.flush()
+        self._width = len(text)
 
 
 def clock(seconds: float) -> str:

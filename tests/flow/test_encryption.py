@@ -7,6 +7,8 @@ import getpass
 import json
 import os
 import stat
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import Any
 import pytest
 
 from edgerag.config import Settings
-from edgerag.encryption import key_record
+from edgerag.encryption import database, key_record
 from edgerag.encryption.key_record import FILE_NAME, is_encrypted
 from edgerag.locations import locate
 from edgerag.session import Session
@@ -336,3 +338,186 @@ def test_with_a_key_file_no_new_library_is_made_in_plain(
     assert not (folder / "library.sqlite").exists()
     assert main(["--library", "plain", "ingest", str(documents), "--quiet"]) == 1  # one of them is broken
     assert main(["--library", "plain", "--key-file", str(key), "ingest", str(documents), "--quiet"]) == 1
+
+
+def without_sqlcipher(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where only edgerag itself is installed."""
+    monkeypatch.setitem(sys.modules, "sqlcipher3.dbapi2", None)
+    database._encrypted_class.cache_clear()
+
+
+@pytest.fixture
+def secret(documents: Path, home: Path, tmp_path: Path) -> list[str]:
+    """An encrypted library with documents, and how it is named and opened."""
+    key = str(tmp_path / "key")
+    assert main(["library", "encrypt", "secret", "--new-key-file", key]) == 0
+    use = ["--library", "secret", "--key-file", key]
+    assert main([*use, "ingest", str(documents), "--quiet"]) == 1, "one of them is broken"
+    return use
+
+
+def test_the_record_of_another_library_is_told_by_every_command(
+    secret: list[str], home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["library", "encrypt", "other", "--new-key-file", secret[-1]]) == 0
+    record = home / "indexes" / "secret" / FILE_NAME
+    own = record.read_bytes()
+    record.write_bytes((home / "indexes" / "other" / FILE_NAME).read_bytes())
+    new = ["--new-key-file", secret[-1]]
+    capsys.readouterr()
+    for command in (
+        ["search", "pump"],
+        ["library", "verify"],
+        ["library", "repair"],
+        ["library", "rekey", "secret", *new],
+        ["library", "rekey", "secret", "--anew", *new],
+        ["library", "decrypt", "secret"],
+        ["ingest", str(EXAMPLES)],
+        ["threads", "list"],
+    ):
+        assert main([*secret, *command]) == 3, command
+        said = capsys.readouterr().err
+        assert "is not this library's" in said and "Put the library's own" in said, command
+        assert "damage" not in said
+    record.write_bytes(own)
+    assert main([*secret, "library", "verify"]) == 0
+
+
+def test_no_key_file_is_left_of_what_could_not_be_done(
+    documents: Path, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, key = home / "indexes" / "pumps", tmp_path / "sticks" / "key"
+    key.parent.mkdir()
+    assert main(["--library", "pumps", "ingest", str(EXAMPLES), "--quiet"]) == 0
+    (folder / "notes.txt").write_text("mine")
+    encrypt = ["library", "encrypt", "pumps", "--new-key-file", str(key), "--quiet"]
+    assert main(encrypt) == 3
+    assert "notes.txt" in capsys.readouterr().err
+    assert list(key.parent.iterdir()) == []
+    (folder / "notes.txt").unlink()
+    assert main(encrypt) == 0
+    assert main(["--library", "pumps", "--key-file", str(key), "library", "verify"]) == 0
+    (folder / "notes.txt").write_text("mine")
+    again = ["--key-file", str(key), "library", "rekey", "pumps", "--new-key-file", str(key.parent / "second")]
+    assert main([*again, "--anew", "--quiet"]) == 3
+    assert [path.name for path in key.parent.iterdir()] == ["key"]
+    assert main(["--library", "pumps", "--key-file", str(key), "search", "pump"]) == 0
+    assert main(again) == 0, "for another opener nothing is written anew"
+    assert main(["--library", "pumps", "--key-file", str(key.parent / "second"), "search", "pump"]) == 0
+
+
+@pytest.mark.parametrize("step", ["write_record", "exchange", "delete"])
+def test_a_key_file_goes_only_where_nothing_is_opened_by_it(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], step: str
+) -> None:
+    folder, key = home / "indexes" / "pumps", tmp_path / "key"
+    assert main(["--library", "pumps", "ingest", str(EXAMPLES), "--quiet"]) == 0
+
+    def full(*_: object, ignore_errors: bool = False) -> None:
+        if not ignore_errors:
+            raise OSError(28, "No space left on device")
+
+    name = {"write_record": "write_record", "exchange": "exchange", "delete": "shutil.rmtree"}[step]
+    with monkeypatch.context() as patch:
+        patch.setattr(f"edgerag.index.encrypting.{name}", full)
+        assert main(["library", "encrypt", "pumps", "--new-key-file", str(key), "--quiet"]) == 5
+    if step == "delete":
+        assert "It is done" in capsys.readouterr().err
+        assert is_encrypted(folder)
+        assert main(["--library", "pumps", "--key-file", str(key), "search", "pump"]) == 0
+    else:
+        assert not key.exists() and not is_encrypted(folder)
+        assert main(["--library", "pumps", "search", "pump"]) == 0
+
+
+def test_what_failed_for_a_new_library_leaves_nothing(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encrypt = ["library", "encrypt", "secret", "--new-key-file", str(tmp_path / "key")]
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(key_record, "encoded", full)
+        assert main(encrypt) == 5
+    assert not (tmp_path / "key").exists() and not (home / "indexes" / "secret").exists()
+    left = home / "indexes" / "secret"
+    left.mkdir(parents=True)
+    (left / "library.key.tmp").write_bytes(b"x")  # of one that was killed
+    assert main(encrypt) == 0
+    assert main(["--library", "secret", "--key-file", str(tmp_path / "key"), "ingest", str(EXAMPLES), "--quiet"]) == 0
+
+
+def test_without_the_package_the_doctor_fails_and_says_what_to_install(
+    secret: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    without_sqlcipher(monkeypatch)
+    capsys.readouterr()
+    for use in (secret, secret[:2]):
+        main([*use, "doctor", "--json"])
+        findings = json.loads(capsys.readouterr().out)["findings"]
+        (finding,) = [each for each in findings if "sqlcipher3" in each["message"]]
+        assert finding["severity"] == "error"
+        assert "pip install" in finding["remedy"]
+
+
+def test_another_opener_needs_no_database_and_so_no_package(
+    secret: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rekey = [*secret, "library", "rekey", "secret", "--new-key-file", str(tmp_path / "second")]
+    with monkeypatch.context() as patch:
+        without_sqlcipher(patch)
+        assert main([*rekey, "--anew"]) == 3
+        assert "sqlcipher3" in capsys.readouterr().err
+        assert not (tmp_path / "second").exists()
+        assert main(rekey) == 0
+    database._encrypted_class.cache_clear()
+    assert main([*secret[:2], "--key-file", str(tmp_path / "second"), "library", "verify"]) == 0
+    assert main([*secret, "search", "pump"]) == 3
+
+
+def test_what_a_command_prints_opens_several_libraries(
+    secret: list[str], home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = Path(secret[-1])
+    assert main(["library", "encrypt", "other", "--new-key-file", str(key)]) == 0
+    assert main(["--library", "other", "--key-file", str(key), "ingest", str(EXAMPLES), "--quiet"]) == 0
+    reading, writing = os.pipe()
+    os.write(writing, key.read_bytes())
+    os.close(writing)
+    pipe = ["--key-file", f"/dev/fd/{reading}"]
+    assert main(["--library", "secret", "--library", "other", *pipe, "search", "pump"]) == 0
+    os.close(reading)
+
+
+def test_searches_while_it_is_encrypted_and_rekeyed_find_or_say_why_not(
+    home: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """In other processes, again and again; never is it called damaged."""
+    key, other = tmp_path / "key", tmp_path / "other"
+    assert main(["--library", "pumps", "ingest", str(EXAMPLES), "--quiet"]) == 0
+    program = f"""
+import sys, time
+from pathlib import Path
+from edgerag.ui.cli import main
+while not Path({str(tmp_path / "stop")!r}).exists():
+    print("CODE", main(["--library", "pumps", "--key-file", {str(key)!r}, "search", "pump", "--json"]), file=sys.stderr)
+"""
+    searching = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        for _ in range(3):
+            assert main(["library", "encrypt", "pumps", "--new-key-file", str(key), "--quiet"]) == 0
+            use = ["--key-file", str(key)]
+            assert main([*use, "library", "rekey", "pumps", "--anew", "--new-key-file", str(key), "--quiet"]) == 0
+            assert main([*use, "library", "decrypt", "pumps", "--quiet"]) == 0
+            key.rename(other)
+            other.rename(key)
+    finally:
+        (tmp_path / "stop").touch()
+        _, said = searching.communicate(timeout=120)
+    lines = said.decode().splitlines()
+    assert lines.count("CODE 0") >= 1
+    assert not [line for line in lines if "damage" in line], lines
+    told = [line for line in lines if not line.startswith(("CODE", "note:"))]
+    assert all("just now" in line or "cannot be read" in line or "Do it again" in line for line in told), told

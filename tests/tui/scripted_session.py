@@ -22,6 +22,7 @@ from edgerag.engine.tuning.choice import Choice
 from edgerag.engine.tuning.record import Measurement, Tuning
 from edgerag.errors import DocumentGone, DocumentUnsupported, LibraryMissing, UsageError
 from edgerag.locations import Locations
+from edgerag.session.upgrading import Upgrading
 from edgerag.threads.sources import find_again
 from edgerag.threads.store import ThreadStore
 from edgerag.types import (
@@ -167,6 +168,7 @@ class ScriptedSession:
         self.settings = Settings(library=LibrarySettings(name="default"))
         self.locations = Locations(Path.home() / "edgerag")  # that of the test: conftest.py
         self.model = model
+        self.upgrading = Upgrading()
         self.library = dict(DOCUMENTS if documents is None else documents)
         self.numbers = {path: number for number, path in enumerate(self.library, 1)}
         self.reply = REPLY

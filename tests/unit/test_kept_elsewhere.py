@@ -3,6 +3,8 @@ goes where it belongs now, or is refused before anything is written."""
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from fakes import HashingEmbedder, ScriptedGenerator
 from edgerag.config import LibrarySettings, Settings
 from edgerag.encryption.keys import KeyFile, Passphrase
 from edgerag.errors import LibraryLocked, ThreadsError
+from edgerag.index import encrypting
 from edgerag.locations import Locations
 from edgerag.session import Session
 from edgerag.telemetry.ring import TraceRing
@@ -82,6 +85,95 @@ def test_after_another_key_the_next_question_is_in_the_new_file(tmp_path: Path, 
     with opened(home, key_file=key_file) as later:
         assert questions(later.threads) == ["one", "three", "two"]
         assert len(later.threads.heads(library="default")) == 1
+
+
+@pytest.mark.parametrize("what", ["rekey", "decrypt"])
+@pytest.mark.parametrize("has_some", [True, False])
+def test_what_is_asked_between_the_copy_and_the_exchange_is_kept(
+    tmp_path: Path, docs: Path, key_file: Path, monkeypatch: pytest.MonkeyPatch, what: str, has_some: bool
+) -> None:
+    """In a window that has the conversations open, and in one that opens them just then."""
+    home = tmp_path / "home"
+    made(home, docs, encrypted=True)
+    real = encrypting._change_places
+    waiting: list[Future[Any]] = []
+    with (
+        opened(home, key_file=key_file) as window,
+        opened(home, key_file=key_file) as late,
+        ThreadPoolExecutor() as pool,
+    ):
+        held = window.threads if has_some else None
+
+        def asked_meanwhile(new: Path, folder: Path) -> None:
+            asks = (
+                lambda: (held or window.threads).ask("one", library="default"),
+                lambda: late.threads.ask("two", library="default"),
+            )
+            waiting.extend(pool.submit(ask) for ask in asks)
+            with pytest.raises(TimeoutError):
+                waiting[0].result(timeout=0.3)
+            real(new, folder)
+
+        monkeypatch.setattr(encrypting, "_change_places", asked_meanwhile)
+        with opened(home, key_file=key_file) as other:
+            if what == "rekey":
+                other.encrypt_library_anew("default", OPENER, progress=quiet)
+            else:
+                other.decrypt_library("default", progress=quiet)
+        for each in waiting:
+            each.result()
+    with opened(home, key_file=key_file if what == "rekey" else None) as later:
+        assert questions(later.threads) == ["one", "two"]
+
+
+def test_what_is_asked_all_the_while_is_kept(tmp_path: Path, docs: Path, key_file: Path) -> None:
+    home = tmp_path / "home"
+    made(home, docs, encrypted=True)
+    stop = threading.Event()
+    asked: list[str] = []
+
+    def ask() -> None:
+        with opened(home, key_file=key_file) as window:
+            while not stop.wait(0.02):  # a person leaves SQLite's lock to others now and then
+                question = f"question {len(asked)}"
+                window.threads.ask(question, library="default")
+                asked.append(question)
+
+    with ThreadPoolExecutor() as pool, opened(home, key_file=key_file) as other:
+        asking = pool.submit(ask)
+        try:
+            for _ in range(4):
+                other.encrypt_library_anew("default", OPENER, progress=quiet)
+        finally:
+            stop.set()
+        asking.result()
+        kept = other.threads.questions(library="default", limit=99_999)
+    assert asked
+    assert sorted(kept) == sorted(asked)
+
+
+def test_a_trace_that_waits_for_the_exchange_is_kept(
+    tmp_path: Path, docs: Path, key_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    made(home, docs, encrypted=True)
+    real = encrypting._change_places
+    with opened(home, key_file=key_file) as window:
+        list(window.ask("When does the badger sleep?"))
+        assert window._recorder.flush(10)
+
+        def asked_meanwhile(new: Path, folder: Path) -> None:
+            list(window.ask("Where does it sleep?"))
+            assert not window._recorder.flush(0.3), "it waits"
+            real(new, folder)
+
+        monkeypatch.setattr(encrypting, "_change_places", asked_meanwhile)
+        with opened(home, key_file=key_file) as other:
+            other.encrypt_library_anew("default", OPENER, progress=quiet)
+        window.threads.heads(library="default")
+        assert window._recorder.flush(10)
+        assert answers_in(window.traces()) == 2
+        assert window.trace_troubles() == ()
 
 
 def test_without_the_new_key_nothing_is_written(tmp_path: Path, docs: Path, key_file: Path) -> None:

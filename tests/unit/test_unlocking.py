@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 
@@ -110,6 +111,33 @@ def test_a_key_file_is_read_and_nobody_is_asked(tmp_path: Path) -> None:
         with pytest.raises(LibraryLocked, match=says):
             Keys(lambda name=name: str(tmp_path / name) if name else "", person).of(tmp_path / "lib")  # type: ignore[misc]
     assert not person.asked
+
+
+def test_what_can_be_read_once_opens_several_libraries(tmp_path: Path) -> None:
+    """As a shell gives what a command prints: --key-file <(command)."""
+    first = encrypted(tmp_path / "first", KeyFile(b"k" * 64))
+    second = encrypted(tmp_path / "second", KeyFile(b"k" * 64))
+    reading, writing = os.pipe()
+    os.write(writing, b"k" * 64)
+    os.close(writing)
+    keys = Keys(lambda: f"/dev/fd/{reading}")
+    assert (keys.of(tmp_path / "first"), keys.of(tmp_path / "second")) == (first, second)
+    os.close(reading)
+
+
+def test_one_that_is_rekeyed_while_it_is_opened_is_opened_again(tmp_path: Path) -> None:
+    encrypted(tmp_path / "lib", Passphrase(RIGHT))
+    key = new_library_key()
+    asked = []
+
+    def person(name: str) -> str:
+        asked.append(name)
+        if len(asked) == 1:
+            write_record(tmp_path / "lib", wrap(key, Passphrase("another passphrase"), scrypt_n=16))
+            return ""
+        return "another passphrase"
+
+    assert Keys(no_file, person).of(tmp_path / "lib") == key
 
 
 def test_a_damaged_record_is_no_reason_to_ask(tmp_path: Path) -> None:

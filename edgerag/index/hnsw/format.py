@@ -253,8 +253,9 @@ def is_outdated(path: Path) -> bool:
     return fixed.startswith(MAGIC) and OLDEST_VERSION <= int.from_bytes(fixed[len(MAGIC) :], "little") < VERSION
 
 
-def read_header(path: Path, *, identity: EmbedderIdentity, key: LibraryKey | None = None) -> Header:
-    """The checked header of a segment file, which must be made with ``identity``; ``key``: of an encrypted one.
+def read_header(path: Path, *, identity: EmbedderIdentity | None, key: LibraryKey | None = None) -> Header:
+    """The checked header of a segment file, which must be made with ``identity``, or with any for None; ``key``: of an
+    encrypted one.
 
     Raises LibraryDamaged (not a segment, cut short, header damaged or contradicting itself, not of this key),
     LibraryVersionUnknown and EmbedderMismatch (other model, other dimension); OSError passes.
@@ -273,7 +274,7 @@ def opened(path: Path, key: LibraryKey | None) -> SegmentSource:
         raise damaged(path, error.what) from error
 
 
-def header_of(path: Path, source: SegmentSource, *, identity: EmbedderIdentity) -> Header:
+def header_of(path: Path, source: SegmentSource, *, identity: EmbedderIdentity | None) -> Header:
     """As :func:`read_header`, of an open file."""
     try:
         return _checked_header(path, source, identity)
@@ -281,7 +282,7 @@ def header_of(path: Path, source: SegmentSource, *, identity: EmbedderIdentity) 
         raise damaged(path, error.what) from error
 
 
-def _checked_header(path: Path, source: SegmentSource, identity: EmbedderIdentity) -> Header:
+def _checked_header(path: Path, source: SegmentSource, identity: EmbedderIdentity | None) -> Header:
     actual_bytes = source.size_bytes
     fixed = source.read(0, FIXED_BYTES)
     if not fixed.startswith(MAGIC):
@@ -305,7 +306,8 @@ def _checked_header(path: Path, source: SegmentSource, identity: EmbedderIdentit
     if zlib.crc32(raw[:_CRC_OFFSET] + bytes(4) + raw[_CRC_OFFSET + 4 :]) != stored_crc:
         raise damaged(path, "has a damaged header (checksum)")
     header = _decode(raw, path)
-    _check_identity(header, path, identity)
+    if identity is not None:
+        _check_identity(header, path, identity)
     if actual_bytes < header.file_bytes:
         lost = next(
             (number for number, (_, end) in enumerate(block_spans(header)) if end > actual_bytes),

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from edgerag.engine.catalog import CatalogEntry
 
 _LOOK_EVERY_S = 2.0
-_SHOW_INGEST_EVERY_S = 0.1
+_SHOW_PROGRESS_EVERY_S = 0.1
 
 
 def run(session: Session, sources: SettingsSources) -> int:
@@ -130,7 +130,7 @@ class EdgeragApp(Keyed, App[None]):
         self.run_worker(self._warm())
         self.look_again()
         self.set_interval(_LOOK_EVERY_S, self._look_now_and_then)
-        self.set_interval(_SHOW_INGEST_EVERY_S, self._show_ingest)
+        self.set_interval(_SHOW_PROGRESS_EVERY_S, self._show_progress)
 
     def on_unmount(self) -> None:
         self._stop_runs()
@@ -139,6 +139,7 @@ class EdgeragApp(Keyed, App[None]):
         # Python waits for the threads before it exits: they are told to stop.
         for work in tuple(self._runs):
             work.stop()
+        self.session.upgrading.stop()
         self._collecting.end()
 
     async def on_event(self, event: events.Event) -> None:
@@ -385,9 +386,11 @@ class EdgeragApp(Keyed, App[None]):
         self._ingest_to_show = False
         self.ingest_changed.publish(view)
 
-    def _show_ingest(self) -> None:
+    def _show_progress(self) -> None:
         if self._ingest_to_show:
             self._set_ingest(self.ingest_view)
+        if (upgrade := self.session.upgrading.now) != self.facts.upgrade:
+            self._set_facts(upgrade=upgrade)
 
     # ------------------------------------------------------------ keys
 

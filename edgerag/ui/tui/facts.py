@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from edgerag.types import Answer, GenerationMode, LibraryStatus
+from edgerag.types import Answer, BringingUp, GenerationMode, LibraryStatus
 from edgerag.ui.output import size
 
 
@@ -21,6 +21,7 @@ class Facts:
     library: LibraryStatus | None = None
     resident_bytes: int = 0
     last_answer: Answer | None = None
+    upgrade: BringingUp | None = None  # while a library of an older version is brought up
 
     @property
     def has_documents(self) -> bool:

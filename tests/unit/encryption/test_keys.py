@@ -29,7 +29,6 @@ from edgerag.encryption.keys import (
     Passphrase,
     checked_new_passphrase,
     derived,
-    make_key_file,
     new_library_key,
     read_key_file,
 )
@@ -137,12 +136,7 @@ def test_keys_of_different_uses_differ() -> None:
     assert key.master not in made
 
 
-def test_key_files_are_made_once_and_read_again(tmp_path: Path) -> None:
-    made = make_key_file(tmp_path / "k")
-    assert read_key_file(tmp_path / "k") == made
-    assert stat.S_IMODE((tmp_path / "k").stat().st_mode) == 0o600
-    with pytest.raises(UsageError, match="there already"):
-        make_key_file(tmp_path / "k")
+def test_what_is_no_key_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "short").write_bytes(b"x" * 31)
     for name in ("short", "none", "."):
         with pytest.raises(LibraryLocked):

@@ -3,7 +3,9 @@ without a moment at which neither is whole."""
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -18,11 +20,24 @@ import pytest
 from edgerag.encryption.database import connect
 from edgerag.encryption.key_record import FILE_NAME, is_encrypted, read_record, unwrap, wrap, write_record
 from edgerag.encryption.keys import KeyFile, LibraryKey, new_library_key
-from edgerag.errors import LibraryDamaged, LibraryError, LibraryLocked, LibraryOutdated, LibraryVersionUnknown
-from edgerag.index import bringing_up, encrypting, migrations, package, scratch
+from edgerag.errors import (
+    LibraryBusy,
+    LibraryDamaged,
+    LibraryError,
+    LibraryLocked,
+    LibraryOutdated,
+    LibraryReplaced,
+    LibraryVersionUnknown,
+    StorageFull,
+)
+from edgerag.index import bringing_up, encrypting, migrations, package, scratch, travel
+from edgerag.index import library as library_module
+from edgerag.index import store as store_module
 from edgerag.index.encrypting import NewKey, encrypt_anew
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.library import Library, open_library
+from edgerag.index.lock import WriterLock
+from edgerag.index.own_key import refuse_another, refuse_beside_plain
 from edgerag.index.package import read_manifest
 from edgerag.index.repair import repair_database
 from edgerag.index.store import Store
@@ -571,16 +586,28 @@ def test_what_was_set_aside_is_carried_over(made: Made) -> None:
     db.execute("INSERT INTO said VALUES (?)", (CANARY,))
     db.commit()
     db.close()
-    torn = os.urandom(9000)
+    torn = os.urandom(9000) + CANARY.encode() + os.urandom(90)  # no database any more, and words in it
     (private / "traces.sqlite.damaged").write_bytes(torn)
     for to in (new_key(), None, new_key()):
         made.encrypt(to)
-        assert (private / "traces.sqlite.damaged").read_bytes() == torn
+        assert ((private / "traces.sqlite.damaged").read_bytes() == torn) == (to is None)
         db = connect(private / "threads.sqlite.damaged", key=made.key)
         assert db.execute("SELECT words FROM said").fetchall() == [(CANARY,)]
         db.close()
-        assert bool(files_with(private, CANARY.encode())) == (to is None)
+        assert len(files_with(private, CANARY.encode())) == (2 if to is None else 0)
     assert (private / "traces.sqlite.damaged").stat().st_mode & 0o777 == 0o600
+
+
+def test_what_was_set_aside_and_damaged_once_more_is_carried_over(made: Made) -> None:
+    made.fill()
+    aside = made.folder / "private" / "traces.sqlite.damaged"
+    aside.parent.mkdir()
+    aside.write_bytes(b"no database" * 900)
+    made.encrypt(new_key())
+    damaged = flipped(aside.read_bytes(), 200)
+    aside.write_bytes(damaged)
+    made.encrypt(None)
+    assert aside.read_bytes() == damaged
 
 
 def test_conversations_that_are_damaged_are_named(made: Made) -> None:
@@ -601,3 +628,210 @@ def test_what_killed_writers_left_is_no_stranger(made: Made) -> None:
         path.write_bytes(b"x")
     made.encrypt(new_key())
     made.open().close()
+
+
+def with_strange_record(made: Made) -> tuple[LibraryKey, NewKey]:
+    """The library's own key, and the key of another one whose record lies in its folder now."""
+    own = begin_encrypted(made)
+    made.fill()
+    strange = new_key()
+    write_record(made.folder, strange.record)
+    return own.key, strange
+
+
+def test_a_record_of_another_library_is_told_from_damage(made: Made) -> None:
+    own, strange = with_strange_record(made)
+    refuse_another(made.folder, own)
+    for left in ("library.sums", "segments"):
+        with pytest.raises(LibraryLocked, match="is not this library's") as caught:
+            refuse_another(made.folder, strange.key)
+        assert "Put the library's own" in caught.value.remedy
+        path = made.folder / left
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+@pytest.mark.parametrize("place", [3, 40, 5000])
+def test_damage_is_not_taken_for_the_record_of_another_library(made: Made, place: int) -> None:
+    """Not even where the salt of the database is what is damaged, and no page fits any key."""
+    to = begin_encrypted(made)
+    made.fill()
+    database = made.folder / "library.sqlite"
+    whole = database.read_bytes()
+    database.write_bytes(flipped(whole, place))
+    refuse_another(made.folder, to.key)
+    (made.folder / "library.sums").unlink()
+    refuse_another(made.folder, to.key)  # its segments fit
+    database.write_bytes(whole[:4096] + bytes(len(whole) - 4096))
+    refuse_another(made.folder, to.key)
+
+
+def test_a_record_beside_a_plain_library_is_told(made: Made) -> None:
+    made.fill()
+    write_record(made.folder, new_key().record)
+    with pytest.raises(LibraryLocked, match="is not encrypted"):
+        refuse_beside_plain(made.folder)
+
+
+def test_who_had_it_open_is_told_that_it_was_replaced_and_not_that_it_is_damaged(made: Made, material: Any) -> None:
+    made.fill()
+    with made.open() as fresh, made.open() as used:
+        used.search_vectors(material.vector("x"), limit=3, ef_search=20)
+        made.encrypt(new_key())
+        for library in (fresh, used):
+            assert not library.is_current()
+            with pytest.raises(LibraryReplaced, match="just now"):
+                library.verify()
+        with pytest.raises(LibraryReplaced):
+            fresh.search_vectors(material.vector("x"), limit=3, ef_search=20)
+    with made.open() as library:
+        assert library.is_current()
+        assert library.search_vectors(material.vector("x"), limit=3, ef_search=20)
+
+
+@pytest.mark.parametrize("when", [1, 2, 3])
+def test_one_that_is_replaced_while_it_is_opened_is_told_so(
+    made: Made, monkeypatch: pytest.MonkeyPatch, when: int
+) -> None:
+    """Before the look for its key, before its database is opened, before its catalogue is read."""
+    made.fill()
+    count = 0
+
+    def between(call: Any) -> Any:
+        def wrapped(*arguments: Any, **options: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count == when:
+                with monkeypatch.context() as patch:
+                    patch.undo()
+                    made.encrypt(new_key())
+            return call(*arguments, **options)
+
+        return wrapped
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store_module, "refuse_locked", between(store_module.refuse_locked))
+        patch.setattr(Store, "_connect", between(Store._connect))
+        patch.setattr(library_module, "read_identity", between(library_module.read_identity))
+        with pytest.raises(LibraryReplaced):
+            made.open(key=None)
+    made.open().close()
+
+
+def test_who_waits_to_write_locks_the_folder_that_is_there_then(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    made.fill()
+    real = fcntl.flock
+
+    def slow(descriptor: int, how: int) -> None:
+        monkeypatch.undo()
+        made.encrypt(new_key())
+        real(descriptor, how)
+
+    monkeypatch.setattr("fcntl.flock", slow)
+    lock = WriterLock(made.folder)
+    with pytest.raises(LibraryBusy, match="is writing to"):
+        WriterLock(made.folder)
+    lock.close()
+
+
+def test_a_writer_is_told_that_it_is_being_encrypted(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    made.fill()
+    told = []
+
+    def progress(_done: int, _total: int) -> None:
+        with pytest.raises(LibraryBusy) as caught:
+            made.open("write")
+        told.append(caught.value.message)
+
+    encrypt_anew(made.folder, key=None, to=new_key(), progress=progress)
+    assert told and all("encrypts, decrypts or rekeys the library" in message for message in told)
+
+
+def test_what_opens_it_is_made_last_and_what_fails_then_changes_nothing(made: Made) -> None:
+    made.fill()
+    before = everything(made.folder)
+    seen = []
+
+    def ready() -> None:
+        seen.append(sorted(path.name for path in made.folder.parent.iterdir()))
+        raise StorageFull("no room for the key file")
+
+    key = new_library_key()
+    with pytest.raises(StorageFull, match="no room for the key file"):
+        encrypt_anew(made.folder, key=None, to=NewKey(key, wrap(key, OPENER), ready), progress=quiet)
+    assert len(seen) == 1 and len(seen[0]) == 2, "all is made by then"
+    assert everything(made.folder) == before
+    assert [path.name for path in made.folder.parent.iterdir()] == ["lib"]
+
+
+@pytest.mark.parametrize("kind", ["copy", "empty", "lock alone"])
+@pytest.mark.parametrize("cleaner", ["writer", "repair", "encrypt"])
+def test_what_a_killed_command_left_goes_with_the_next_one(made: Made, kind: str, cleaner: str) -> None:
+    """Of a plain library too."""
+    made.fill()
+    left = made.folder.parent / ".encrypting-abcd1234"
+    left.mkdir()
+    if kind != "empty":
+        (left / ".lock").touch()
+    if kind == "copy":
+        (left / "library" / "segments").mkdir(parents=True)
+        (left / "library" / "library.sqlite").write_bytes(b"x" * 9000)
+    (made.folder / "library.key.tmp").write_bytes(b"x")
+    foreign = made.folder.parent / ".encrypting-of-mine"
+    foreign.mkdir()
+    (foreign / "letter").write_text("mine")
+    match cleaner:
+        case "writer":
+            made.open("write").close()
+        case "repair":
+            assert repair_database(made.folder).state == "whole"
+        case _:
+            made.encrypt(new_key())
+    assert sorted(path.name for path in made.folder.parent.iterdir()) == [".encrypting-of-mine", "lib"]
+    assert not (made.folder / "library.key.tmp").exists()
+    with made.open() as library:
+        assert {finding.severity for finding in library.verify()} == {"ok"}
+
+
+def test_no_folder_is_left_where_its_lock_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.open
+
+    def full(path: Any, *arguments: Any, **options: Any) -> int:
+        if str(path).endswith(".lock"):
+            raise OSError(28, "No space left on device")
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", full)
+    with pytest.raises(OSError, match="No space"), scratch.scratch_folder(tmp_path, scratch.ENCRYPTING_PREFIX):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_unfinished_record_is_left_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write_record(tmp_path, new_key().record)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_export_that_a_rekey_crosses_holds_one_library_or_is_none(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its database is of the old key, and the record that lies there by then of the new one."""
+    begin_encrypted(made)
+    made.fill()
+    real = travel._copy_database
+
+    def crossed(*arguments: Any) -> None:
+        real(*arguments)
+        monkeypatch.undo()
+        made.encrypt(new_key())
+
+    monkeypatch.setattr(travel, "_copy_database", crossed)
+    with pytest.raises(LibraryReplaced):
+        leave(made.folder, tmp_path / "out", name="lib", progress=quiet, key=made.key)
+    assert not (tmp_path / "out").exists()
+    leave(made.folder, tmp_path / "out", name="lib", progress=quiet, key=made.key)
+    arrive(tmp_path / "out", tmp_path / "other", progress=quiet, unlock=lambda _: made.key)

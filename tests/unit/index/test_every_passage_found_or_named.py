@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 import sqlite3
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,12 @@ from edgerag.index import at_rest
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.library import open_library
 from edgerag.index.repair import repair_database
+from edgerag.types import EmbedderIdentity
 
 DOCUMENTS = 30
 PAGE = 4096
-# Of these pages nothing else tells what stood there: the library is refused, and left as it was.
-_REFUSALS = ("which embedder", "cannot be opened", "what it holds")
+# Where nothing else tells what stood there: the library is refused, and left as it was.
+_REFUSALS = ("what it holds",)
 
 Passages = dict[tuple[str, int], str]
 
@@ -36,6 +37,10 @@ class Base:
     ids: dict[str, int]
     tags: set[Any]
     rows: dict[str, int]  # of tables that no row of another one tells of
+
+    def text(self, path: str) -> str:
+        """Of a whole document."""
+        return "\n\n".join(text for (each, _), text in sorted(self.passages.items()) if each == path)
 
 
 @pytest.fixture
@@ -63,9 +68,12 @@ def base(opened: Any, material: Any) -> Base:
 
 
 def _shown(folder: Path) -> tuple[Passages, dict[str, int]]:
+    db = sqlite3.connect(folder / "library.sqlite")
+    numbers = [number for (number,) in db.execute("SELECT id FROM chunks ORDER BY id")]
+    db.close()
     library = open_library(folder, mode="read", residency=Residency(10**9))
     try:
-        chunks = library.chunks(list(range(1, 1000)))
+        chunks = library.chunks(numbers)
         return {(each.path, each.chunk.ordinal): each.chunk.text for each in chunks}, {
             document.path: document.id for document in library.documents()
         }
@@ -91,6 +99,11 @@ def _spoil(base: Base, change: Callable[[bytearray], None]) -> None:
     (base.folder / "library.sqlite").write_bytes(data)
 
 
+def _stands_in(text: str, shown: Sequence[str]) -> bool:
+    """What is cut anew has no white space at its ends."""
+    return any(text.strip() in each for each in shown)
+
+
 def _check(base: Base, where: object) -> str:
     """What came of it."""
     spoiled = (base.folder / "library.sqlite").read_bytes()
@@ -104,15 +117,19 @@ def _check(base: Base, where: object) -> str:
     assert not (base.folder / ".repair").exists(), where
     passages, ids = _shown(base.folder)
     named = {loss.path for loss in done.losses}
-    assert {place: text for place, text in passages.items() if base.passages.get(place) != text} == {}, where
-    gone = {path for path, _ in base.passages.keys() - passages.keys()}
+    assert {path: text for (path, _), text in passages.items() if text not in base.text(path)} == {}, where
+    shown = {path: [text for (each, _), text in passages.items() if each == path] for path, _ in passages}
+    changed = {path for (path, ordinal), text in base.passages.items() if passages.get((path, ordinal)) != text}
+    # What was cut anew is there as well.
+    gone = {path for (path, _), text in base.passages.items() if not _stands_in(text, shown.get(path, ()))}
     # Without its record and its line in the index, a document has a number only.
-    unnamed = {path for path in gone - named if f"document #{base.ids[path]}" not in named}
+    unnamed = {path for path in (gone | changed) - named if f"document #{base.ids[path]}" not in named}
     assert "documents" in named or not unnamed, (where, unnamed, named)
     db = sqlite3.connect(base.folder / "library.sqlite")
     unread = {path for (path,) in db.execute("SELECT path FROM documents WHERE mtime_ns = -1 AND content_sha256 = ''")}
     db.close()
-    assert gone & ids.keys() <= unread, (where, "not read again")
+    assert (gone | changed) & ids.keys() <= unread, (where, "not read again")
+    assert gone <= base.ids.keys() - ids.keys(), (where, "where a text is there, all that stands in it is found")
     tags, rows = _others(base.folder)
     lost_tags = {path for path, _ in base.tags - tags}
     assert "tags" in named or lost_tags <= {path for path in base.ids if path not in ids}, (where, lost_tags)
@@ -224,9 +241,10 @@ def test_of_a_lost_page_of_documents_each_is_named_by_its_path(base: Base) -> No
 
         _spoil(base, change)
         done = repair_database(base.folder)
-        _, ids = _shown(base.folder)
-        assert 0 < len(base.ids) - len(ids) < len(base.ids) // 2, at
-        assert {loss.path for loss in done.losses} == base.ids.keys() - ids.keys(), at
+        passages, ids = _shown(base.folder)
+        assert 0 < len(done.losses) < len(base.ids) // 2, at
+        assert {loss.path for loss in done.losses} < base.ids.keys(), at
+        assert passages == base.passages and ids == base.ids, "their texts are there, and so they are"
 
 
 @pytest.mark.parametrize("share", [0.3, 0.5, 0.8, 0.99])
@@ -267,8 +285,78 @@ def test_without_the_list_of_its_tables_documents_and_passages_are_found(tmp_pat
 
 
 def test_of_a_database_that_cannot_be_mended_nothing_is_changed(base: Base) -> None:
-    _spoil(base, lambda data: data.__setitem__(slice(0, 100), bytes(100)))
+    _spoil(base, lambda data: data.__setitem__(slice(0, 9 * PAGE), bytes(9 * PAGE)))
     before = (base.folder / "library.sqlite").read_bytes()
-    with pytest.raises(LibraryDamaged, match=r"what it holds|cannot be opened"):
+    with pytest.raises(LibraryDamaged, match="what it holds"):
         repair_database(base.folder)
     assert (base.folder / "library.sqlite").read_bytes() == before
+
+
+@pytest.mark.parametrize("place", [slice(0, 16), slice(16, 18), slice(60, 72), slice(0, 100), slice(0, PAGE)])
+def test_without_the_head_of_the_file_every_passage_is_found(base: Base, place: slice) -> None:
+    """What it is, how long its pages are, of which version it is, all of it, and the list of its tables with it."""
+    _spoil(base, lambda data: data.__setitem__(place, bytes(place.stop - place.start)))
+    assert _check(base, place) in ("named", "rebuilt")
+    assert _shown(base.folder)[0] == base.passages
+
+
+@pytest.mark.parametrize("kind", ["head", "zeros", *(pytest.param(each, marks=pytest.mark.long) for each in KINDS[1:])])
+def test_of_each_page_that_is_lost_every_passage_is_found_or_named(base: Base, kind: str) -> None:
+    """All of them with the long tests; else the first ones, in which everything begins."""
+    pages = len(base.database) // PAGE
+    for page in range(min(pages, 12) if kind == "head" else pages):
+        if kind == "head":
+            _spoil(base, lambda data, at=page * PAGE: data.__setitem__(slice(at, at + 100), bytes(100)))  # type: ignore[misc]
+        elif page or kind == "zeros":
+            _spoil(base, _damages(kind, random.Random(page), len(base.database), page))
+        assert _check(base, (kind, page)) != "refused", (kind, page)
+
+
+def _without_meta(base: Base) -> None:
+    db = sqlite3.connect(f"file:{base.folder / 'library.sqlite'}?mode=ro", uri=True)
+    (page,) = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'meta'").fetchone()
+    db.close()
+    _spoil(base, lambda data: data.__setitem__(slice((page - 1) * PAGE, page * PAGE), bytes(PAGE)))
+
+
+@pytest.mark.parametrize("wanted", [None, "the same", "another"])
+def test_which_embedder_made_it_its_segments_tell(base: Base, material: Any, wanted: str | None) -> None:
+    named = {
+        None: None,
+        "the same": replace(material.identity, languages=("en",)),
+        "another": EmbedderIdentity("another", "cd" * 32, 24, ("*",)),
+    }[wanted]
+    _without_meta(base)
+    done = repair_database(base.folder, wanted=named)
+    assert (done.state, done.losses) == ("rebuilt", ())
+    with open_library(base.folder, mode="read", residency=Residency(10**9)) as library:
+        assert library.identity.is_same_as(material.identity)
+        assert library.identity.languages == (("en",) if wanted == "the same" else ("*",))
+        assert library.pending_count() == 0
+        assert library.search_vectors(material.vector("x"), limit=5, ef_search=50)
+        assert {finding.severity for finding in library.verify()} == {"ok"}
+    assert _shown(base.folder)[0] == base.passages
+
+
+def test_where_no_segment_tells_it_the_passages_wait_for_another_one(opened: Any, material: Any) -> None:
+    library = opened()
+    material.put(library, "/docs/a", ["one passage", "another passage"])
+    material.embed_pending(library)
+    library.close()
+    folder = Path(library.folder)
+    (folder / at_rest.NAME).unlink()
+    base = Base(folder, (folder / "library.sqlite").read_bytes(), *_shown(folder), *_others(folder))
+    _without_meta(base)
+    before = (folder / "library.sqlite").read_bytes()
+    with pytest.raises(LibraryDamaged, match="Its texts can be had again") as caught:
+        repair_database(folder)
+    assert "Provide an embedder" in caught.value.remedy
+    assert (folder / "library.sqlite").read_bytes() == before
+    another = EmbedderIdentity("another", "cd" * 32, 24, ("*",))
+    done = repair_database(folder, wanted=another)
+    assert [(loss.path, "'another'" in loss.what) for loss in done.losses] == [("vectors", True)]
+    assert _shown(folder)[0] == base.passages
+    with open_library(folder, mode="write", residency=Residency(10**9), identity=another) as mended:
+        assert mended.pending_count() == 2
+        assert len(mended.search_keywords("passage", limit=9)) == 2
+        assert {finding.severity for finding in mended.verify()} == {"ok"}

@@ -12,7 +12,7 @@ import pytest
 from fakes import HashingEmbedder
 
 from edgerag.config import Settings
-from edgerag.errors import LibraryDamaged, LibraryOutdated, StorageFull
+from edgerag.errors import LibraryOutdated, StorageFull
 from edgerag.index import at_rest, migrations, store
 from edgerag.index import library as library_module
 from edgerag.index.repair import repair_database
@@ -130,20 +130,28 @@ def test_checksums_that_were_made_of_a_damaged_one_do_not_hide_it(tmp_path: Path
     assert {finding.severity for finding in opened("read").verify()} == {"ok"}
 
 
-def test_a_version_that_the_rows_belie_is_not_taken_for_one(tmp_path: Path, material: Any) -> None:
+@pytest.mark.parametrize("is_changed", [True, False])
+def test_a_version_that_the_tables_belie_is_not_taken_for_one(
+    tmp_path: Path, opened: Any, material: Any, is_changed: bool
+) -> None:
+    """Rows are compared with their checksums, and given none that a changed one would match."""
     folder = tmp_path / "lib"
     old_library(folder, material, len(migrations.STEPS))
     writer = Store(folder, mode="write")
     with writer.writing() as db:
-        db.execute("UPDATE documents SET title = 'Another title'")  # which its checksum does not know
+        if is_changed:
+            db.execute("UPDATE documents SET title = 'Another title'")  # which its checksum does not know
         db.execute("PRAGMA user_version = 10")
     writer.close()
-    with pytest.raises(LibraryDamaged, match="does not say any more what it holds"):
-        repair_database(folder)
+    done = repair_database(folder)
+    assert [loss.path for loss in done.losses] == (["/docs/a"] if is_changed else [])
     db = sqlite3.connect(folder / "library.sqlite")
-    assert db.execute("SELECT title FROM documents").fetchall() == [("Another title",)]
-    assert migrations.version_of(db) == 10
+    assert db.execute("SELECT title FROM documents").fetchall() == [("a",) if is_changed else ("A title",)]
+    assert migrations.version_of(db) == len(migrations.STEPS)
     db.close()
+    library = opened("read")
+    assert [chunk.chunk.text for chunk in library.chunks([1, 2])] == ["first words", "second words"]
+    assert {finding.severity for finding in library.verify()} == {"ok"}
 
 
 def test_one_that_is_brought_up_meanwhile_is_followed(tmp_path: Path, opened: Any, material: Any) -> None:

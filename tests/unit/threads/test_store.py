@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edgerag.errors import StorageFull, ThreadsError, UsageError
+from edgerag.threads import sums
 from edgerag.threads.database import Database
 from edgerag.threads.store import ThreadStore
 from edgerag.types import FilterText, Message, Passage
@@ -75,6 +76,8 @@ def test_answers_of_before_anything_was_traced_are_read(store: ThreadStore, file
     del value["answer"]["trace"], value["answer"]["prefill"]["approximate_spans"]
     with connection:
         connection.execute("UPDATE exchanges SET answer = ?", (json.dumps(value),))
+        sums.prepare(connection)
+        sums.sum_exchange(connection, 1)
     connection.close()
     again = ThreadStore(file)
     (head,) = again.heads(library="default")

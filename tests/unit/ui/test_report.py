@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from edgerag.errors import LibraryMissing
-from edgerag.types import FileReport, IngestDone, MergeReport
+from edgerag.types import BringingUp, FileReport, IngestDone, MergeReport
 from edgerag.ui import report
 from edgerag.ui.library_commands import compaction_sentences
 
@@ -63,3 +63,29 @@ def test_what_a_compaction_did(done: MergeReport, sentences: list[str]) -> None:
 )
 def test_time_left(seconds: float, text: str) -> None:
     assert report.clock(seconds) == text
+
+
+STATES = (BringingUp("pumps", "checking", 0, 4_000), BringingUp("pumps", "changing", 1, 5), None)
+
+
+def test_how_far_a_library_is_brought_up_is_one_line_that_goes_again(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    told = report.Upgrade()
+    for state in STATES:
+        told(state)
+    shown = capsys.readouterr().err
+    assert "\n" not in shown
+    first, second, blank, rest = shown.split("\r")[1:]
+    assert first == "Library pumps is brought up to this version: checking, 0 of 4,000 documents"
+    assert second.rstrip() == "Library pumps is brought up to this version: changing, 1 of 5 changes"
+    assert len(second) == len(first), "nothing of the longer one is left"
+    assert (blank.strip(), rest) == ("", "")
+
+
+def test_where_no_line_can_change_it_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    told = report.Upgrade()
+    for state in STATES:
+        told(state)
+    assert capsys.readouterr().err == "Library pumps is of an older version and is brought up first.\n"

@@ -6,6 +6,7 @@ from textual.content import Content
 from textual.widget import Widget
 
 from edgerag.ui.plain import one_line
+from edgerag.ui.report import upgrade_line
 from edgerag.ui.tui import facts as said
 from edgerag.ui.tui.facts import Facts
 
@@ -25,6 +26,8 @@ class StatusLine(Widget):
 
     def render(self) -> Content:
         facts = self._facts
+        if facts.upgrade is not None:
+            return Content(one_line(upgrade_line(facts.upgrade), max(1, self.content_size.width)))
         if not facts.known:
             return Content("starting …")
         fitting = compose_line(facts, self.content_size.width)
