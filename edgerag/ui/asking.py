@@ -13,12 +13,14 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from edgerag.ask.instant import instant_text
-from edgerag.types import AnswerDelta, AskEvent, InstantAnswer, ThoughtDelta
+from edgerag.types import AnswerDelta, AskEvent, InstantAnswer, PlanMade, PromptReady, Source, ThoughtDelta
 from edgerag.ui import output
 from edgerag.ui.plain import plain
+from edgerag.ui.plain_marks import MarkedStream, marked_text
+from edgerag.ui.source_marks import source_marks
 
 _WIDEST = 100  # columns: longer lines are hard to read
 _INDENT = "  "
@@ -34,27 +36,44 @@ class AnswerPrinter:
         self._at_terminal = sys.stdout.isatty() and sys.stderr.isatty()
         self._dim = self._at_terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
         self._evidence = ""  # as it was shown
+        self._instant = InstantAnswer((), ())
+        self._is_counting = False
+        self._text = MarkedStream()
         self._words = 0
         self._thinking_since: float | None = None
         self._shown_at = 0.0
 
     def show(self, event: AskEvent) -> None:
         match event:
-            case InstantAnswer() if self._at_terminal and event.sentences:
-                self._evidence = instant_text(event.sentences)
-                self._to_terminal(self._dimmed(_evidence_lines(self._evidence)) + "\n")
+            case PlanMade():
+                self._is_counting = event.plan.kind == "aggregate"
+            case PromptReady():
+                self._is_counting = False  # there was nothing to be counted
+                self._know(event.prompt.sources)
+            case InstantAnswer():
+                self._instant = event
+                self._know(event.sources)
+                if self._at_terminal and event.sentences:
+                    self._evidence = instant_text(event.sentences)
+                    shown = marked_text(plain(self._evidence), self._text.marks)
+                    self._to_terminal(self._dimmed(_evidence_lines(shown)) + "\n")
             case ThoughtDelta() if self._at_terminal:
                 self._think(event.text)
             case AnswerDelta():
                 self._end_thoughts()
                 # Without a model the documents' sentences are the answer: they need not stand there twice.
                 if event.text != self._evidence:
-                    output.write(plain(event.text))
+                    output.write(self._text.feed(plain(event.text)))
 
     def finish(self) -> None:
         """Ends the answer's last line."""
         self._end_thoughts()
-        output.write("\n")
+        output.write(f"{self._text.finish()}\n")
+
+    def _know(self, sources: Sequence[Source]) -> None:
+        """What may be marked from here on; of its own numbers the answer's filter has let through those of sources."""
+        numbers = [source.number for source in sources]
+        self._text.marks = source_marks(sources, numbers, self._instant.sentences, at_end_alone=self._is_counting)
 
     def _think(self, text: str) -> None:
         now = self._clock()
@@ -88,7 +107,7 @@ class AnswerPrinter:
 def _evidence_lines(text: str) -> str:
     width = min(_WIDEST, shutil.get_terminal_size().columns)
     paragraphs = [
-        textwrap.fill(plain(paragraph), width, initial_indent=_INDENT, subsequent_indent=_INDENT)
+        textwrap.fill(paragraph, width, initial_indent=_INDENT, subsequent_indent=_INDENT)
         for paragraph in text.split("\n\n")
     ]
     return "\n".join(["From the documents:", *paragraphs, ""])

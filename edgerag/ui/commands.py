@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from edgerag.config import NO_COLOUR_VARIABLE
-from edgerag.errors import ModelError, UsageError
+from edgerag.errors import EdgeragError, ModelError, UsageError
 from edgerag.locations import locate, user_path
 from edgerag.session import Session
 from edgerag.settings.effective import SettingsSources
@@ -26,6 +26,7 @@ from edgerag.ui.passphrase import asking_passphrase
 # A question longer than this is a mistake (a file piped by accident), and would only be cut.
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LONGEST_INPUT = 1_000_000
+_WITHOUT_CURSOR = ("", "dumb", "unknown")  # what a terminal calls itself that shows lines only
 _ASK_SEVERAL = (None, "ask", "search")  # commands that take several libraries
 # Commands, and actions of `library`, that need the key of the library in use.
 _READ_THE_LIBRARY = frozenset({"ingest", "ask", "search", "remove", "tag", "backup", "repair", "compact", "reembed"})
@@ -139,11 +140,29 @@ def _open_ui(session: Session, sources: SettingsSources) -> int:
             "The terminal UI is drawn on standard error, which is no terminal here.",
             remedy="Start it without `2>`; a command's messages can be sent to a file.",
         )
+    if os.environ.get("TERM", "") in _WITHOUT_CURSOR:
+        return _plain_prompt(session)
     from edgerag.ui.tui.app import run as run_app
 
     session.unlock_all()  # passphrases are typed before the screen belongs to the program
     session.upgrading.told = None  # it shows that itself
     return run_app(session, sources)
+
+
+def _plain_prompt(session: Session) -> int:
+    """Questions and answers line by line, on a terminal whose cursor cannot be moved."""
+    session.unlock_all()
+    report.say("This terminal shows lines only. Type a question; an empty line ends.")
+    while True:
+        sys.stderr.write("> ")
+        sys.stderr.flush()
+        question = sys.stdin.readline().strip()
+        if not question:
+            return report.EXIT_OK
+        try:
+            _answer(session, question, None, json=False, why=False)
+        except EdgeragError as error:
+            report.fail(error)
 
 
 def _ingest(session: Session, arguments: argparse.Namespace) -> int:
@@ -155,10 +174,14 @@ def _ingest(session: Session, arguments: argparse.Namespace) -> int:
 
 def _ask(session: Session, arguments: argparse.Namespace) -> int:
     question = _text_argument(arguments.question)
+    return _answer(session, question, _filter(arguments), json=arguments.json, why=arguments.why)
+
+
+def _answer(session: Session, question: str, where: Filter | None, *, json: bool, why: bool) -> int:
     answer = None
-    printer = None if arguments.json else AnswerPrinter()
+    printer = None if json else AnswerPrinter()
     with _interruptible(session) as stop:
-        for event in session.ask(question, where=_filter(arguments), cancelled=stop.is_set):
+        for event in session.ask(question, where=where, cancelled=stop.is_set):
             if isinstance(event, AnswerDone):
                 answer = event.answer
             elif printer is not None:
@@ -166,7 +189,7 @@ def _ask(session: Session, arguments: argparse.Namespace) -> int:
     assert answer is not None, "every question ends with its answer"
     if printer is None:
         record = dict(output.answer_record(answer))
-        if arguments.why and answer.trace is not None:
+        if why and answer.trace is not None:
             from edgerag.ui.why.record import trace_record
 
             record["trace"] = trace_record(answer.trace)
@@ -177,7 +200,7 @@ def _ask(session: Session, arguments: argparse.Namespace) -> int:
             output.write(output.sources_text(answer.sources))
         if answer.nearest:
             output.write(output.nearest_text(answer.nearest))
-        if arguments.why:
+        if why:
             from edgerag.ui.why.text import why_text
 
             output.write(why_text(answer))

@@ -12,8 +12,9 @@ name far more often.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Literal
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
@@ -26,9 +27,11 @@ from edgerag.ui.source_marks import NO_MARKS, SourceMarks
 from edgerag.word_edges import is_edge
 
 # $x_1$ of one line, with no blank inside the signs, as people write prices: "from $5 to $10".
-# Not longer than a page: what is never closed is not looked for to the end of the text at each sign.
+# Not longer than a page: what is never closed is not looked for to the end of the text at each sign. ``\[2\]`` is a
+# number in escaped brackets (plain_marks.py), no formula, and stands in none.
 _FORMULA = re.compile(
-    r"\\\(.{1,1000}?\\\)|\\\[.{1,1000}?\\\]|\$\$[^$]+\$\$|\$(?![\s\d])[^$\n]*[^\s$\\]\$(?!\d)", re.DOTALL
+    r"\\\(.{1,1000}?\\\)|\\\[(?![0-9]{1,3}\\?\])(?:(?!\\\[[0-9]{1,3}\\\]).){1,1000}?\\\]|\$\$[^$]+\$\$|\$(?![\s\d])[^$\n]*[^\s$\\]\$(?!\d)",
+    re.DOTALL,
 )
 _LINE_ENDS = re.compile(r"\r\n?")
 _UNDERSCORES = re.compile(r"_+")
@@ -37,6 +40,7 @@ _NUMBERED = re.compile(r"\[([0-9]{1,3})\]")
 # and each level costs the parser a call.
 _DEEPEST = 24
 _MARKS = "source_marks"  # in the parser's environment
+_JUDGED = "judged"  # there, too: whether the number in brackets at a place is a mark, where somebody wants to know
 SOURCE_MARK = "source_mark"  # the type of its tokens
 
 
@@ -58,6 +62,23 @@ def inert_parser() -> MarkdownIt:
 def parsed(text: str, marks: SourceMarks) -> list[Token]:
     """The tokens of an answer, its source marks among them."""
     return inert_parser().parse(text, {_MARKS: marks})
+
+
+def judged_numbers(text: str, marks: SourceMarks) -> Iterator[Literal["mark", "own", "code"]]:
+    """What each number in brackets of ``text`` is, in their order. "own": of whoever wrote it; "code": it stands in
+    code or a formula, or is escaped."""
+    parser = inert_parser()
+    for token in parser.parse(text, {_MARKS: marks}):
+        if token.type != "inline":
+            for _ in _NUMBERED.finditer(f"{token.info}\n{token.content}"):
+                yield "code"
+            continue
+        if _NUMBERED.search(token.content):
+            judged: dict[int, bool] = {}
+            parser.inline.parse(token.content, parser, {_MARKS: marks, _JUDGED: judged}, [])
+            for match in _NUMBERED.finditer(token.content):
+                is_mark = judged.get(match.start())
+                yield "code" if is_mark is None else "mark" if is_mark else "own"
 
 
 def with_line_ends(text: str) -> str:
@@ -128,7 +149,10 @@ def _as_it_stands(pattern: re.Pattern[str], state: StateInline, silent: bool) ->
 def _source_mark(state: StateInline, silent: bool) -> bool:
     marks: SourceMarks = state.env.get(_MARKS, NO_MARKS)
     match = _NUMBERED.match(state.src, state.pos, state.posMax)
-    if match is None or not marks.is_mark(state.src, match.start(), match.end()):
+    is_mark = match is not None and marks.is_mark(state.src, match.start(), match.end())
+    if match is not None and (judged := state.env.get(_JUDGED)) is not None:
+        judged[match.start()] = is_mark
+    if match is None or not is_mark:
         return False
     if not silent:
         token = state.push(SOURCE_MARK, "", 0)

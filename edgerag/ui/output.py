@@ -29,6 +29,8 @@ from edgerag.types import (
 )
 from edgerag.ui.place import count_of_pages, full_place, headings_below, in_library, short_path
 from edgerag.ui.plain import one_line, plain
+from edgerag.ui.plain_marks import bracketed_numbers, foreign_words
+from edgerag.ui.source_marks import SourceMarks, marks_of
 
 if TYPE_CHECKING:
     from edgerag.engine.catalog import CatalogEntry
@@ -69,6 +71,7 @@ def answer_record(answer: Answer) -> Mapping[str, Any]:
     return {
         "question": answer.question,
         "answer": answer.text,
+        "source_marks": mark_records(answer.text, marks_of(answer)),
         "found": answer.found,
         "stop_reason": answer.stop_reason,
         "sources": [source_record(source) for source in answer.sources],
@@ -90,6 +93,15 @@ def answer_record(answer: Answer) -> Mapping[str, Any]:
         "exited_early": answer.exited_early,
         "selection": None if answer.selection is None else selection_record(answer.selection),
     }
+
+
+def mark_records(text: str, marks: SourceMarks) -> list[Mapping[str, int]]:
+    """Where in ``text`` a number in brackets is the mark of a source; every other one is of whoever wrote it."""
+    return [
+        {"source": each.number, "start": each.start, "end": each.end}
+        for each in bracketed_numbers(text, marks)
+        if each.kind == "mark"
+    ]
 
 
 def selection_record(report: SelectionReport) -> Mapping[str, Any]:
@@ -196,13 +208,13 @@ def sources_text(sources: Sequence[Source]) -> str:
         mark = "*" if source.cited else " "
         lines.append(f"{mark}[{source.number}] {_where(source.hit)}")
         lines += [textwrap.indent(also, "      ") for also in _also_in(source.hit)]
-        lines.append(textwrap.indent(f'"{one_line(source.quote, _QUOTE_WIDTH)}"', "      "))
+        lines.append(textwrap.indent(f'"{foreign_words(one_line(source.quote, _QUOTE_WIDTH))}"', "      "))
     return "\n".join(lines) + "\n"
 
 
 def nearest_text(hits: Sequence[Hit]) -> str:
     """What is nearest to a question of which nothing was found: to look at, not sources."""
-    return "\nNearest to it, and no answer:\n" + hits_text(hits)
+    return "\nNearest to it, and no answer:\n" + foreign_words(hits_text(hits))
 
 
 def hits_text(hits: Sequence[Hit]) -> str:

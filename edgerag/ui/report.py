@@ -24,6 +24,7 @@ from edgerag.types import (
 from edgerag.ui.output import reuse_words
 from edgerag.ui.place import short_path
 from edgerag.ui.plain import one_line, plain
+from edgerag.ui.plain_marks import foreign_words
 from edgerag.ui.warning_kinds import KINDS, kind_of, rank_of
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def unsupported_sentences(answer: Answer) -> None:
     """Names the sentences of the answer that stand in no source, each with the reason."""
     unsupported = [sentence for sentence in answer.sentences if sentence.support == "unsupported"]
     for sentence in unsupported[:_REASONS_SHOWN]:
-        text = one_line(answer.text[sentence.start : sentence.end], _SENTENCE_WIDTH)
+        text = foreign_words(one_line(answer.text[sentence.start : sentence.end], _SENTENCE_WIDTH))
         say(f"[?] not in the sources: “{text}” {sentence.reason}")
     if len(unsupported) > _REASONS_SHOWN:
         say(f"  ... and {len(unsupported) - _REASONS_SHOWN} more (--json lists all)")

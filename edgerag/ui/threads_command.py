@@ -16,6 +16,8 @@ from edgerag.ui.export.json import head_record, thread_record
 from edgerag.ui.export.said import doubts, ending, filter_words, state_words, when, where_words
 from edgerag.ui.export.sources import sources_now
 from edgerag.ui.plain import one_line, plain
+from edgerag.ui.plain_marks import foreign_words, marked_text
+from edgerag.ui.source_marks import marks_of_exchange
 
 if TYPE_CHECKING:
     from edgerag.threads.store import ThreadStore
@@ -92,15 +94,16 @@ def _show(session: Session, thread: Thread, *, json: bool) -> int:
         output.write(f"\n> {plain(exchange.question)}\n  ({when(exchange.asked_ns)}{version})\n")
         if where:
             output.write(f"  asked only of: {plain(where)}\n")
-        output.write(f"\n{plain(exchange.text)}\n" if exchange.text else "")
+        text = marked_text(plain(exchange.text), marks_of_exchange(exchange))
+        output.write(f"\n{text}\n" if text else "")
         output.write(f"({plain(ending(exchange))})\n" if ending(exchange) else "")
         for words, reason in doubts(exchange):
-            output.write(f"[?] not in the sources: “{one_line(words, _QUOTE_WIDTH)}” {plain(reason)}\n")
+            output.write(f"[?] not in the sources: “{foreign_words(one_line(words, _QUOTE_WIDTH))}” {plain(reason)}\n")
         for each in found.get(exchange.id, ()):
             mark = "*" if each.source.cited else " "
             state = f" ({state_words(each)})" if state_words(each) else ""
             output.write(f"{mark}[{each.source.number}] {one_line(where_words(each), _QUOTE_WIDTH)}{state}\n")
-            output.write(f'      "{one_line(each.source.quote, _QUOTE_WIDTH)}"\n')
+            output.write(f'      "{foreign_words(one_line(each.source.quote, _QUOTE_WIDTH))}"\n')
     return report.EXIT_OK
 
 

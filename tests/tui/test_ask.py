@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+from typing import cast
 
 import pytest
 from driving import Driver, running
 from scripted_session import REPLY, ScriptedSession
 
 from edgerag.errors import EmbedderMismatch
+from edgerag.ui.tui.keys_first import KeysFirst
+from edgerag.ui.tui.widgets.answer_markdown import AnswerMarkdown
 from edgerag.ui.tui.widgets.conversation import Conversation
 from edgerag.ui.tui.widgets.exchange import ExchangeView
 from edgerag.ui.tui.widgets.question_box import QuestionBox
@@ -292,3 +295,27 @@ async def test_a_question_of_which_nothing_can_be_seen_is_not_asked() -> None:
         await driver.press("enter")
         assert "Type a question first" in driver.notifications
         assert session.kept.heads(library="default") == []
+
+
+async def test_a_key_goes_before_the_answer_and_a_key_that_is_held_does_not_hold_it_up() -> None:
+    async with running() as driver:
+        await driver.ask("How often is the diaphragm replaced?")
+        answer = driver.ask_screen.query_one(AnswerMarkdown)
+        shown = answer.source
+
+        class Held:
+            """A key that is pressed all the time."""
+
+            asked = 0
+
+            def wait_s(self) -> float:
+                self.asked += 1
+                return 0.001
+
+        held = Held()
+        driver.app.keys_first = cast("KeysFirst", held)
+        answer.add(" It is so.")
+        answer.add(" And so.")
+        await driver.until(lambda: answer.source != shown)
+        assert answer.source == f"{shown} It is so. And so."
+        assert held.asked >= 1, "it let one go before"

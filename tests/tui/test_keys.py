@@ -39,6 +39,12 @@ def test_every_binding_of_ours_has_a_name_of_its_own_and_says_what_it_does() -> 
     assert len(names) == len(set(names))
 
 
+def test_no_two_keys_of_a_part_say_the_same() -> None:
+    said: dict[tuple[str, str], str] = {}
+    for one in SHORTCUTS:
+        assert said.setdefault((one.scope, one.description), one.id) == one.id, one.description
+
+
 def test_every_class_with_keys_is_known() -> None:
     """One that does not derive from Keyed has keys that nobody can change."""
     known = {cls.__name__ for cls in keyed_classes()}
@@ -212,13 +218,15 @@ async def test_the_palette_finds_settings() -> None:
 
 
 def test_keys_are_named_as_people_call_them() -> None:
-    assert [key_name(key) for key in ("question_mark", "ctrl+j", "f1", "pageup", "x")] == [
-        "?",
-        "Ctrl+J",
-        "F1",
-        "PgUp",
-        "x",
-    ]
+    names = {"question_mark": "?", "ctrl+j": "Ctrl+J", "f1": "F1", "pageup": "PgUp", "x": "x", "space": "Space"}
+    names |= {"left_square_bracket": "[", "plus": "+", "minus": "-", "equals_sign": "=", "ctrl+underscore": "Ctrl+_"}
+    assert {key: key_name(key) for key in names} == names
+
+
+@pytest.mark.parametrize("sign", "[]=-+;'\\`,.ä")
+def test_a_sign_that_is_typed_cannot_also_do_something(sign: str) -> None:
+    with pytest.raises(UsageError, match="typed into the question"):
+        check_key(shortcut("ask.new"), long_key(sign), {}, SHORTCUTS)
 
 
 async def test_the_keys_screen_can_be_left() -> None:

@@ -6,18 +6,23 @@ depends on this machine, on the clock or on a folder of this run.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Any
 
+import driving
 import pytest
 import textual
 from driving import Driver, running
 from pictures import Album, difference, drawn_with, rows_of
+from rich.cells import cell_len
+from rich.style import Style
 from test_inspector import TracingSession
 from test_machine import hybrid, load
 from test_themes import least_contrast
-from textual.widgets import Input, TextArea
+from textual.widgets import DataTable, Input, TextArea
+from textual.widgets._footer import FooterKey
 
 from edgerag.locations import Locations
 from edgerag.threads.store import ThreadStore
@@ -31,6 +36,7 @@ from edgerag.ui.tui.widgets.thread_list import ThreadList
 FOLDER = Path(__file__).parent / "pictures"
 RENEW = bool(os.environ.get("RENEW_PICTURES"))
 SIZES = [(80, 24), (120, 40), (200, 60)]
+NARROW = [(60, 20), (40, 12)]
 THEMES = ["dark", "light"]
 QUESTION = "How often is the diaphragm replaced?"
 _NOON_NS = 1_700_000_000_000_000_000
@@ -150,6 +156,60 @@ _SCREENS = {
 _SIDES = {name for name, _ in _SCREENS.values()}
 
 
+def alike_in_the_footer(driver: Driver) -> list[str]:
+    """Labels of keys of which one says no more than the beginning of another: "Next" beside "Next page"."""
+    labels = [str(key.description).split() for key in driver.app.screen.query(FooterKey)]
+    return [
+        f"{' '.join(one)!r} beside {' '.join(other)!r}"
+        for place, one in enumerate(labels)
+        for at, other in enumerate(labels)
+        if place != at and other[: len(one)] == one
+    ]
+
+
+def cut_in_silence(driver: Driver) -> list[str]:
+    """Cells of tables that are longer than their column and have no ellipsis."""
+    found = []
+    for table in driver.app.screen.query(DataTable):
+        for row, cells in ((row, table.get_row(row.key)) for row in table.ordered_rows):
+            for column, cell in zip(table.ordered_columns, cells, strict=True):
+                at = table.get_cell_coordinate(row.key, column.key)
+                painted = "".join(segment.text for line in table._render_cell(
+                    at.row, at.column, Style(), column.get_render_width(table)
+                ) for segment in line)  # fmt: skip
+                if cell.plain.strip() not in painted and "…" not in painted:
+                    found.append(f"{cell.plain!r} is painted {painted!r}")
+    return found
+
+
+@pytest.mark.parametrize("size", NARROW, ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_in_little_room_every_screen_is_whole_and_what_matters_stays(
+    size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Preferences, "keep", lambda *_: None)
+    monkeypatch.setattr(MachineScreen, "_show", hybrid_machine)
+    monkeypatch.setattr(MachineScreen, "_look", lambda self: self.start(hybrid_machine(self)))
+    monkeypatch.setattr(driving, "_PATIENCE_S", 2)  # much of what a larger window shows must be scrolled to here
+
+    async def see(self: Driver, *words: str) -> None:
+        with contextlib.suppress(AssertionError):
+            await sees(self, *words)
+
+    sees = Driver.see
+    monkeypatch.setattr(Driver, "see", see)
+    async with running(session_of_a_day(), size=size) as driver:
+        async for name in screens(driver):
+            assert len(driver.rows) == size[1], name
+            assert all(cell_len(row) <= size[0] for row in driver.rows), name
+            assert alike_in_the_footer(driver) == [] == cut_in_silence(driver), name
+            if name in ("ask", "welcome"):
+                assert "Ask about your documents" in driver.text, name
+                assert driver.app.screen.query_one(Conversation).size.height >= size[1] // 2, name
+            if name == "add":
+                field = driver.app.screen.query_one(Input)
+                assert driver.app.screen.find_widget(field).visible_region == field.region, "not a row of it is cut"
+
+
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("theme", THEMES)
 async def test_the_screens_are_those_of_the_pictures(
@@ -169,6 +229,7 @@ async def test_the_screens_are_those_of_the_pictures(
             assert all(len(row) <= size[0] for row in driver.rows), name
             if name in _SIDES:
                 assert "Back" in driver.rows[-1], name
+            troubles += [f"{name}: {trouble}" for trouble in [*alike_in_the_footer(driver), *cut_in_silence(driver)]]
             contrast, text = least_contrast(driver)
             if contrast < 4.5 and not driver.app.screen.is_modal:  # WCAG 2.2, AA; what is behind a dialog is dimmed
                 troubles.append(f"{name}: {text!r} has a contrast of {contrast:.1f}")

@@ -9,14 +9,21 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 from scripted_session import DOCUMENTS, MANUAL, ScriptedSession, paged, plain_document, source
 
+from edgerag.telemetry.frames import Frame
 from edgerag.types import FileDone, FileReport, FilesDiscovered, IngestDone, IngestProgress, Page
-from edgerag.ui.tui import paths
+from edgerag.ui.tui import paths, shown
 from edgerag.ui.tui.facts import Facts
 from edgerag.ui.tui.ingest_view import IngestView, bar, summary
+from edgerag.ui.tui.keys import all_shortcuts
 from edgerag.ui.tui.passage import Passage, cells, home_words, lay_out, locate, row_of
+from edgerag.ui.tui.screens.help import key_lines
+from edgerag.ui.tui.why_content import frame_piece
+from edgerag.ui.tui.widgets.block_map import legend
 from edgerag.ui.tui.widgets.status_line import compose_line
+from edgerag.ui.why.layout import FlameCell
 
 _TEXT = st.text(alphabet=st.sampled_from("ab cd\n\t备用é̂🤖-\r"), max_size=300)
 
@@ -147,8 +154,8 @@ def test_a_bar_always_has_its_width(fraction: float, width: int) -> None:
 def test_the_status_line_fits_and_keeps_the_library(width: int) -> None:
     status = ScriptedSession().library_status()
     facts = Facts(known=True, model="m" * 60, library_name="default", library=status, resident_bytes=412_000_000)
-    for shown in (facts, replace(facts, library=None)):
-        line = " │ ".join(compose_line(shown, width))
+    for told in (facts, replace(facts, library=None)):
+        line = " │ ".join(compose_line(told, width))
         assert len(line) <= width
         assert width < 30 or "3" in line or "no documents" in line
 
@@ -166,3 +173,48 @@ def test_a_passage_over_several_pages_is_said_to_be_on_all_of_them() -> None:
     over = home_words(document, Passage(25, 58, 31, 33, moved=False))
     assert over == "the passage is on pages 2–5, its quote on page 3"
     assert home_words(document, Passage(22, 30, 23, 25, moved=False)) == "the passage is on page 2"
+
+
+@given(_TEXT, st.integers(min_value=0, max_value=40))
+def test_what_is_fitted_takes_no_more_cells_and_shows_where_it_is_cut(text: str, width: int) -> None:
+    whole = shown.fitted(text, 10**6)
+    line = shown.fitted(text, width)
+    assert cell_len(line) <= width
+    assert line == whole or (line == "" and width == 0) or line.endswith("…")
+
+
+@given(_TEXT, st.integers(min_value=2, max_value=40), st.integers(min_value=1, max_value=4))
+def test_rows_are_no_wider_and_no_more_and_show_where_they_are_cut(text: str, width: int, count: int) -> None:
+    rows = shown.rows(text, width, count)
+    assert len(rows) <= count
+    assert all(row.cell_length <= width for row in rows)
+    whole = "".join(shown.fitted(text, 10**6).split())
+    said = "".join("".join(row.plain for row in rows).split())
+    assert said == whole or (said.endswith("…") and whole.startswith(said[:-1]))
+
+
+def test_a_long_text_of_wide_letters_shows_that_it_goes_on() -> None:
+    rows = shown.rows("备用电源能工作多久" * 20, 20, 3)
+    assert [row.cell_length for row in rows] == [20, 20, 19]
+    assert rows[-1].plain.endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("cells", "text"), [(20, "▏keyword search 50% "), (15, "▏keyword search"), (8, "▏keywor…"), (3, "▏  "), (1, "▏")]
+)
+def test_a_name_in_the_flame_is_whole_or_shows_where_it_is_cut(cells: int, text: str) -> None:
+    assert frame_piece(FlameCell(Frame("keyword", 1.0), 0, cells), 2.0)[0] == text
+
+
+def test_the_signs_of_the_map_are_not_parted_from_their_words() -> None:
+    assert all(line.cell_length <= 77 for line in legend().split("\n")), "at 80 columns"
+
+
+@pytest.mark.parametrize("width", [20, 36, 80])
+def test_what_a_key_does_stands_under_itself(width: int) -> None:
+    for one in all_shortcuts():
+        first, *rest = key_lines(one, {}, width)
+        assert all(line.cell_length <= width for line in rest), one
+        begins = first.plain.find(one.description.split()[0])
+        indents = {len(line.plain) - len(line.plain.lstrip()) for line in rest}
+        assert len(indents) <= 1 and (begins < 0 or indents <= {begins}), one

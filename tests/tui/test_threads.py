@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from driving import Driver, running
-from scripted_session import MANUAL, REPLY, ScriptedSession, plain_document
+from scripted_session import MANUAL, REPLY, ScriptedSession, plain_document, source
 from textual.widgets import Input
 
 from edgerag.errors import StorageFull, UsageError
@@ -351,6 +351,33 @@ async def test_marks_show_their_passages_under_the_mouse_and_by_number() -> None
         assert not driver.ask_screen._peek.display
         await driver.press("9")
         assert "no source 9" in driver.notifications
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24), (40, 12)], ids=str)
+async def test_a_long_passage_beside_an_answer_shows_that_it_goes_on(size: tuple[int, int]) -> None:
+    session = ScriptedSession()
+    text = " ".join(f"line {number} of the passage," for number in range(60))
+    manual = plain_document("m", text)
+    session.sources = (source("/docs/m.md", manual, text, "line 0 of the passage,", number=1, document_id=1),)
+    async with running(session, size=size) as driver:
+        await driver.ask(QUESTION)
+        driver.ask_screen.query_one(Conversation).focus()
+        await driver.press("1")
+        await driver.see("[1] m.md", "line 0 of")
+        foot = next(y for y, row in enumerate(driver.rows) if "Enter or a click" in row)
+        await driver.until(lambda: "…" in driver.rows[foot - 1])
+        assert foot < size[1] - 3
+
+
+async def test_with_little_room_the_sources_open_when_the_keys_go_to_them() -> None:
+    async with running(size=(40, 12)) as driver:
+        await driver.ask(QUESTION)
+        assert "Sources (3, 2 cited)" in driver.text
+        assert "kestrel-p40" not in "".join(row for row in driver.rows if row.startswith(" ["))
+        await driver.press("tab")
+        await driver.see("[1]✓ kestrel", "[3]  kestrel")
+        await driver.press("escape")
+        assert not any(row.startswith(" [3]") for row in driver.rows)
 
 
 async def test_a_passage_never_covers_the_mark_that_is_pointed_at() -> None:

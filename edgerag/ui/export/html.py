@@ -26,7 +26,7 @@ h1 { font-size: 1.4rem; } section { border-top: 1px solid #8886; padding: 1rem 0
 .sources { font-size: .9rem; padding-left: 0; list-style: none; } .sources li { margin: .5rem 0; }
 .sources li:target { outline: 2px solid #47a; } .state { color: #b60; } q { white-space: pre-wrap; }
 table { border-collapse: collapse; } td, th { border: 1px solid #8886; padding: .2rem .5rem; }
-pre { overflow-x: auto; background: #8881; padding: .5rem; } a { text-decoration: none; }
+pre { overflow-x: auto; background: #8881; padding: .5rem; } .mark { font-size: .8em; vertical-align: super; }
 @media print { body { max-width: none; } }
 """
 
@@ -84,7 +84,7 @@ def _answer(exchange: Exchange, found: Sequence[FoundSource]) -> str:
         for child in token.children or ():
             if child.type == SOURCE_MARK:
                 number = int(child.info)
-                anchor = f'<a href="#{_anchor(exchange, number)}">{child.content}</a>'
+                anchor = f'<a class="mark" href="#{_anchor(exchange, number)}">{child.content}</a>'
                 child.type, child.content = "html_inline", anchor if number in numbers else child.content
         tokens.append(token)
     rendered: str = parser.renderer.render(tokens, parser.options, {})

@@ -10,6 +10,7 @@ from edgerag.safe_text import json_text
 from edgerag.types import Exchange, FoundSource, Thread, ThreadHead
 from edgerag.ui import output
 from edgerag.ui.export.said import when
+from edgerag.ui.source_marks import marks_of_exchange
 
 
 def to_json(thread: Thread, found: Mapping[int, Sequence[FoundSource]]) -> str:
@@ -42,6 +43,7 @@ def _exchange(exchange: Exchange, found: Sequence[FoundSource]) -> dict[str, Any
         "version": exchange.version,
         "versions": exchange.versions,
         "answer": exchange.text,
+        "source_marks": output.mark_records(exchange.text, marks_of_exchange(exchange)),
         "problem": exchange.problem,
         "found": answer.found if answer is not None else None,
         "stop_reason": answer.stop_reason if answer is not None else None,

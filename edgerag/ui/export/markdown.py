@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from markdown_it.token import Token
 
 from edgerag.types import Exchange, FoundSource, Thread
 from edgerag.ui.export.said import doubts, ending, filter_words, state_words, when, where_words
-from edgerag.ui.inert_markdown import inert_parser
+from edgerag.ui.inert_markdown import SOURCE_MARK, parsed
 from edgerag.ui.plain import plain
+from edgerag.ui.source_marks import NO_MARKS, SourceMarks, marks_of_exchange
 
 # What begins something in some dialect of Markdown, wherever it stands, formulas included.
 _SIGNS = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&@:^=-])")
@@ -26,8 +28,8 @@ _TICKS = re.compile(r"`+")
 def to_markdown(thread: Thread, found: Mapping[int, Sequence[FoundSource]]) -> str:
     head = thread.head
     parts = [f"# {escaped(head.title)}", f"{escaped(f'Library {head.library}, {when(head.began_ns)}')}"]
-    for exchange in thread.exchanges:
-        parts += _exchange(exchange, found.get(exchange.id, ()))
+    for place, exchange in enumerate(thread.exchanges, 1):
+        parts += _exchange(exchange, found.get(exchange.id, ()), place)
     return "\n\n".join(parts) + "\n"
 
 
@@ -37,22 +39,28 @@ def escaped(text: str) -> str:
     return _NUMBER.sub(r"\1\\\2", text)
 
 
-def rewritten(markdown: str) -> str:
-    """An answer's Markdown, structure kept, all else text."""
-    lines, _ = _blocks(inert_parser().parse(plain(markdown)), 0, "")
+def rewritten(markdown: str, marks: SourceMarks = NO_MARKS, *, target: str = "") -> str:
+    """An answer's Markdown, structure kept, all else text; its marks lead to the heading ``target``."""
+    tokens = parsed(plain(markdown), marks)
+    for child in (child for token in tokens for child in token.children or () if child.type == SOURCE_MARK):
+        child.meta["target"] = target
+    lines, _ = _blocks(tokens, 0, "")
     return "\n".join(lines).strip("\n")
 
 
-def _exchange(exchange: Exchange, found: Sequence[FoundSource]) -> list[str]:
+def _exchange(exchange: Exchange, found: Sequence[FoundSource], place: int) -> list[str]:
     parts = ["---", _quoted(exchange.question)]
     about = filter_words(exchange.where)
     parts += [f"*{escaped(f'Asked only of: {about}')}*"] if about else []
-    parts += [rewritten(exchange.text)] if exchange.text.strip() else []
+    marks, target = marks_of_exchange(exchange), f"sources-of-answer-{place}"
+    marks = replace(marks, numbers=marks.numbers & {each.source.number for each in found})
+    parts += [rewritten(exchange.text, marks, target=target)] if exchange.text.strip() else []
     notes = exchange.answer.notes if exchange.answer is not None else ()
     parts += [f"*{escaped(' '.join(note.split()))}*" for note in (ending(exchange), *notes) if note.strip()]
     parts += [f"\\[?\\] {escaped(' '.join(f'“{words}” {reason}'.split()))}" for words, reason in doubts(exchange)]
     if found:
-        parts.append("\n".join(["**Sources**", "", *(_source(each) for each in found)]))
+        # Readers of Markdown make the name of a place of a heading: sources-of-answer-1.
+        parts.append("\n".join([f"#### Sources of answer {place}", "", *(_source(each) for each in found)]))
     return parts
 
 
@@ -158,6 +166,8 @@ def _inline(token: Token) -> str:
                 written.append("*")
             case "s_open" | "s_close":
                 written.append("~~")
+            case kind if kind == SOURCE_MARK:
+                written.append(f"[\\[{child.info}\\]](#{child.meta['target']})")
             case "softbreak":
                 written.append("\n")
             case "hardbreak":

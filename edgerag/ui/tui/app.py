@@ -37,6 +37,7 @@ from edgerag.ui.tui.ingest_view import IngestView
 from edgerag.ui.tui.inspecting import MOST_TIMED, timed
 from edgerag.ui.tui.keymap_file import Keymap
 from edgerag.ui.tui.keys import Keyed
+from edgerag.ui.tui.keys_first import KeysFirst
 from edgerag.ui.tui.preferences import Preferences
 from edgerag.ui.tui.problem import Problem
 from edgerag.ui.tui.screens.ask import AskScreen
@@ -67,6 +68,9 @@ class EdgeragApp(Keyed, App[None]):
     TITLE = "edgerag"
     KEYS_TITLE = "Everywhere"
     CSS_PATH = "app.tcss"
+    # In what is lower or narrower than any picture of the tests, edges and what can be asked for give way (app.tcss).
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (18, "-high")]  # noqa: RUF012 - as Textual declares it
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-wide")]  # noqa: RUF012 - as Textual declares it
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f1,question_mark", "help", "Keys", key_display="F1", tooltip="All keys"),
         Binding("f2", "add_documents", "Add", tooltip="Add documents"),
@@ -108,6 +112,7 @@ class EdgeragApp(Keyed, App[None]):
         self._looked_problem = ""
         self._guided = False
         self._collecting = Collecting()
+        self.keys_first = KeysFirst()
         self._document_view: DocumentView | None = None  # where it was changed while a document was open
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's signature
@@ -145,6 +150,8 @@ class EdgeragApp(Keyed, App[None]):
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.InputEvent):
             self._collecting.touch()
+        if isinstance(event, events.Key):
+            self.keys_first.touch()
         await super().on_event(event)
 
     def give_back(self) -> None:

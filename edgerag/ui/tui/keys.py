@@ -55,8 +55,6 @@ _HOMES: Mapping[str, str] = {
     "pictured": "viewer",
 }
 _KEY_NAMES = {
-    "question_mark": "?",
-    "slash": "/",
     "escape": "Esc",
     "pageup": "PgUp",
     "pagedown": "PgDn",
@@ -73,6 +71,7 @@ _NAMED_KEYS = frozenset(
     | {_character_to_key(chr(code)) for code in range(0x21, 0x7F)}
     | set(FUNCTIONAL_KEYS.values())
 ) - {""}
+_SIGNS = {_character_to_key(chr(code)): chr(code) for code in range(0x21, 0x7F) if not chr(code).isalnum()}
 _ACTION_SIGNS = re.compile(r"\W+")
 
 
@@ -185,10 +184,18 @@ def _is_key(key: str) -> bool:
         return last.isalnum()
     if last in _NAMED_KEYS:
         return True
-    try:  # ``question_mark``
-        return _character_to_key(unicodedata.lookup(last.replace("_", " "))) == last
+    return bool(_sign(last))
+
+
+def _sign(name: str) -> str:
+    """``question_mark`` -> ``?``; "" for one that is no name of a sign."""
+    if len(name) == 1:
+        return ""
+    try:
+        sign = _SIGNS.get(name) or unicodedata.lookup(name.replace("_", " "))
     except KeyError:
-        return False
+        return ""
+    return sign if len(sign) == 1 and not sign.isspace() and _character_to_key(sign) == name else ""
 
 
 def _meet(one: str, other: str) -> bool:
@@ -213,5 +220,5 @@ def long_key(key: str) -> str:
 def key_name(key: str) -> str:
     """``ctrl+question_mark`` -> ``Ctrl+?``; with another key held a letter is written as on the keyboard: ``Ctrl+T``"""
     *modifiers, last = key.split("+")
-    shown = _KEY_NAMES.get(last) or (last.capitalize() if len(last) > 1 or modifiers else last)
+    shown = _KEY_NAMES.get(last) or _sign(last) or (last.capitalize() if len(last) > 1 or modifiers else last)
     return "+".join([*(modifier.capitalize() for modifier in modifiers), shown])

@@ -17,7 +17,9 @@ from edgerag.ui.why.layout import HEAT_SIGNS, FlameCell, flame_rows, heats, spre
 
 _DIM = "$foreground 70%"
 _LABEL_CELLS = 18
+_DURATION_CELLS = 10
 _LEAST_BAR = 10
+_LEAST_NAME = 4  # cells of a frame of the flame: below, a part of its name would tell nothing
 _PART_STYLES: Mapping[PromptPartKind, tuple[str, str]] = {  # key and colour
     "instruction": ("i", "$secondary"),
     "earlier": ("e", "$warning"),
@@ -124,7 +126,7 @@ def time_content(answer: Answer, answers: Sequence[TimedAnswer], width: int) -> 
 def _waterfall(answer: Answer, width: int) -> Iterator[Content]:
     trace = answer.trace
     spans = trace.spans if trace is not None else ()
-    cells = max(_LEAST_BAR, width - _LABEL_CELLS - 11)
+    cells = max(1, width - _LABEL_CELLS - _DURATION_CELLS)
     rows = waterfall(spans, total_s=said.total_s(answer), cells=cells)
     for row in rows:
         stage = row.span.stage
@@ -164,18 +166,20 @@ def _flame(frame: Frame, count: int, width: int) -> Iterator[Content]:
         pieces: list[tuple[str, str]] = []
         at = 0
         for cell in row:
-            pieces += [(" " * (cell.offset - at), ""), _frame_piece(cell, frame.seconds)]
+            pieces += [(" " * (cell.offset - at), ""), frame_piece(cell, frame.seconds)]
             at = cell.offset + cell.cells
         yield Content.assemble(*pieces)
 
 
-def _frame_piece(cell: FlameCell, whole_s: float) -> tuple[str, str]:
+def frame_piece(cell: FlameCell, whole_s: float) -> tuple[str, str]:
     """A border at the left, then as much of its name as there is room for."""
     name = said.stage(cell.frame.name) if cell.frame.name else "all"
     share = f" {cell.frame.seconds / whole_s:.0%}" if whole_s else ""
     text = f"▏{name}{share}"
     if len(text) > cell.cells:
         text = f"▏{name}"
+    if len(text) > cell.cells:
+        text = f"{text[: cell.cells - 1]}…" if cell.cells >= _LEAST_NAME else "▏"
     colour = _FRAME_STYLES.get(cell.frame.name, "$primary")
     return text[: cell.cells].ljust(cell.cells), f"$text on {colour}"
 

@@ -1,9 +1,16 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "threads"))
+
+from conversations import source
 
 from edgerag.types import (
     Answer,
@@ -11,14 +18,17 @@ from edgerag.types import (
     AnswerSentence,
     InstantAnswer,
     InstantSentence,
+    Plan,
+    PlanMade,
     ThoughtDelta,
     TokenCounts,
 )
 from edgerag.ui import output, report
 from edgerag.ui.asking import AnswerPrinter
 
+SOURCES = tuple(replace(source(), number=number) for number in (1, 2))
 EVIDENCE = InstantAnswer(
-    (InstantSentence("The lid screws take \x1b[31m9 Nm.", 1, 0, 24), InstantSentence("Drain it.", 2, 5, 14)), ()
+    (InstantSentence("The lid screws take \x1b[31m9 Nm.", 1, 0, 24), InstantSentence("Drain it.", 2, 5, 14)), SOURCES
 )
 SHOWN = "“The lid screws take 9 Nm.” [1]\n\n“Drain it.” [2]"
 
@@ -123,7 +133,29 @@ def test_an_answer_that_is_the_evidence_does_not_stand_there_twice(streams: Stre
     printer = AnswerPrinter()
     printer.show(EVIDENCE)
     printer.show(AnswerDelta(SHOWN))
-    assert out.getvalue() == SHOWN, "in a pipe it does"
+    printer.finish()
+    assert out.getvalue() == f"{SHOWN}\n", "in a pipe it does"
+
+
+def test_numbers_of_the_documents_have_a_backslash_and_marks_have_none(streams: Streams) -> None:
+    out, err = streams(out=True, err=True)
+    printer = AnswerPrinter()
+    printer.show(replace(EVIDENCE, sentences=(InstantSentence("So says Miller [2].", 1, 0, 19),)))
+    for piece in ("It is so [", "1]. The list", " a[", "2] is none, and [7", "] is nobody's."):
+        printer.show(AnswerDelta(piece))
+    printer.finish()
+    assert out.getvalue() == "It is so [1]. The list a\\[2\\] is none, and \\[7\\] is nobody's.\n"
+    assert "“So says Miller \\[2\\].” [1]" in err.getvalue()
+
+
+def test_in_a_list_of_counted_documents_only_the_last_number_is_a_mark(streams: Streams) -> None:
+    out, _ = streams(out=False, err=False)
+    printer = AnswerPrinter()
+    printer.show(PlanMade(Plan("How many?", "latin", (), 1, 1, 1.0, 0.0, 1, kind="aggregate")))
+    printer.show(InstantAnswer((), SOURCES))
+    printer.show(AnswerDelta("- Report [2] of May [1]\n- Minutes [2]"))
+    printer.finish()
+    assert out.getvalue() == "- Report \\[2\\] of May [1]\n- Minutes [2]\n"
 
 
 def answer(*sentences: AnswerSentence) -> Answer:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "threads"))
 
@@ -15,9 +21,11 @@ from conversations import answer, source
 from edgerag.ask.cite import CitationFilter
 from edgerag.ask.instant import instant_text
 from edgerag.types import Answer, Exchange, FoundSource, InstantSentence, Source, Thread, ThreadHead
-from edgerag.ui.export import export
+from edgerag.ui import output
+from edgerag.ui.export import ExportFormat, export
 from edgerag.ui.inert_markdown import SOURCE_MARK, parsed
-from edgerag.ui.source_marks import marks_of
+from edgerag.ui.plain_marks import MarkedStream, bracketed_numbers, foreign_words, marked_text
+from edgerag.ui.source_marks import SourceMarks, marks_of
 
 PAPER = "The effect is as shown by Miller [2] and by Jones [3], and large."
 
@@ -70,7 +78,7 @@ def test_of_a_models_words_checked_citations_are_marks(text: str, marks: list[in
     made = answered(text)
     assert [int(found.rpartition("[")[2][:-1]) for found in marked(made)] == marks
     html = exported(made)
-    assert html.count("<a href") == len(marks)
+    assert html.count("<a class") == len(marks)
 
 
 def test_what_the_answer_does_not_cite_is_no_mark() -> None:
@@ -90,8 +98,101 @@ def test_a_reference_that_a_model_copies_is_no_citation_and_is_not_lost() -> Non
     assert citations.cited == {1}
 
 
-def exported(made: Answer) -> str:
+def exported(made: Answer, form: ExportFormat = "html") -> str:
     thread = Thread(
         ThreadHead(5, "default", "T", 0, 0, 1), (Exchange(8, 5, None, 0, "done", "What?", made.text, answer=made),)
     )
-    return export(thread, {8: [FoundSource(each, "current") for each in made.sources]}, form="html")
+    return export(thread, {8: [FoundSource(each, "current") for each in made.sources]}, form=form)
+
+
+class AnyNumber(SourceMarks):
+    """What a reader takes for a mark: each number in brackets that is no code and has no backslash."""
+
+    __slots__ = ()
+
+    def is_mark(self, block: str, start: int, end: int) -> bool:
+        return True
+
+
+MARKS = SourceMarks(numbers=frozenset({1, 2}))
+PIECES = (
+    "[1]", "[2]", "[7]", "\\[1]", "\\[2\\]", "a", "b ", "12", "\n", "\n\n", "`", "```\n", "~~~\n", "$", "x_1",
+    "| ", "|\n", "|---|---|\n", "- ", "    ", "> ", "1. ", "# ", "==\n", "*", "**", "\\", "\\(", "\\)", "\\]",
+    "(", "[", "]", "“", "”", "\t", "<b>", "&amp;", "[x](http://a[1])",
+)  # fmt: skip
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
+
+
+def read(text: str) -> list[int]:
+    return [each.number for each in bracketed_numbers(text, AnyNumber()) if each.kind == "mark"]
+
+
+@given(TEXTS)
+@example(r"Miller [7] says \[x=1\] and [1].")
+@example(r"\[1] and then a[7] and [2].")
+def test_in_plain_text_a_reader_finds_exactly_the_marks(text: str) -> None:
+    told = marked_text(text, MARKS)
+    assert read(told) == [each.number for each in bracketed_numbers(text, MARKS) if each.kind == "mark"]
+    assert told.replace("\\", "") == text.replace("\\", ""), "nothing else is another"
+    assert read(foreign_words(text.replace("\\", ""))) == []
+
+
+@given(TEXTS, st.lists(st.integers(min_value=1, max_value=9), min_size=1))
+@example("ge [1]`a[7]`\n\nand [2]", [1])
+def test_an_answer_in_pieces_is_written_as_the_whole_is(text: str, lengths: list[int]) -> None:
+    stream = MarkedStream()
+    stream.marks = MARKS
+    given, at = "", 0
+    for length in itertools.cycle(lengths):
+        if at >= len(text):
+            break
+        given += stream.feed(text[at : at + length])
+        at += length
+    assert given + stream.finish() == marked_text(text, MARKS)
+
+
+def test_a_long_answer_is_given_as_it_comes_and_its_past_is_forgotten() -> None:
+    stream = MarkedStream()
+    stream.marks = MARKS
+    paragraph = "It is so, says the manual [1], and a[7] is none. " * 12 + "\n\n"
+    given = ""
+    for count in range(1, 20):
+        given += stream.feed(paragraph)
+        assert len(given) >= count * (len(paragraph) - 20), "little is held back"
+        assert len(stream._text) < 6_000
+    assert given + stream.finish() == marked_text(paragraph * 19, MARKS)
+
+
+TOLD = f"“{PAPER}” [1] And [2] is old, `b[1]`, as shown by Miller [2], too."
+
+
+def test_every_output_tells_the_marks_from_the_documents_own_numbers() -> None:
+    made = answered(TOLD)
+    told = marked_text(made.text, marks_of(made))
+    assert read(told) == [1, 2]
+    assert (
+        r"by Miller \[2\] and by Jones \[3\], and large.” [1] And [2] is old, `b[1]`, as shown by Miller \[2\], too."
+        in told
+    )
+    record = output.answer_record(made)
+    assert [made.text[each["start"] : each["end"]] for each in record["source_marks"]] == ["[1]", "[2]"]
+    assert [each["source"] for each in record["source_marks"]] == [1, 2]
+    assert json.loads(exported(made, "json"))["exchanges"][0]["source_marks"] == record["source_marks"]
+    links = re.findall(r"\[\\\[(\d+)\\\]\]\(#sources-of-answer-1\)", exported(made, "markdown"))
+    assert [int(number) for number in links] == [1, 2]
+    assert [int(n) for n in re.findall(r'<a class="mark" href="#s\d+-(\d+)">', exported(made))] == [1, 2]
+
+
+def test_a_reader_of_the_exported_markdown_links_the_marks_alone() -> None:
+    parser = MarkdownIt("gfm-like", {"html": True, "linkify": False})
+    html = parser.render(exported(answered(TOLD), "markdown"))
+    assert [int(n) for n in re.findall(r'<a href="#sources-of-answer-1">\[(\d)\]</a>', html)] == [1, 2]
+    assert html.count("<a ") == 2
+    assert "<h4>Sources of answer 1</h4>" in html
+    assert "by Miller [2] and by Jones [3], and large" in html, "and shows the words as they are"
+
+
+def test_the_quotes_below_an_answer_have_no_marks() -> None:
+    said = output.sources_text(sources())
+    assert r"as shown by Miller \[2\] and by Jones \[3\]" in said
+    assert re.findall(r"^[ *]\[(\d)\]", said, re.MULTILINE) == ["1", "2", "3"]

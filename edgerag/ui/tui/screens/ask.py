@@ -42,7 +42,7 @@ class AskScreen(ThreadedScreen):
     is being answered stays in the box, with a hint."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "stop", "Stop", show=True, tooltip="Stop; back to the question"),
+        Binding("escape", "stop", "Stop/back", show=True, tooltip="Stop; back to the question"),
         Binding("tab", "to_sources", "Sources", show=True, tooltip="To sources, answers"),
         Binding(
             "ctrl+t",

@@ -21,8 +21,8 @@ class ConfirmDialog(Keyed, ModalScreen[bool]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", "Yes", show=False),
         Binding("n,escape", "answer(False)", "No", show=False),
-        Binding("left,up", "app.focus_previous", "Other button", show=False),
-        Binding("right,down", "app.focus_next", "Other button", show=False),
+        Binding("left,up", "app.focus_previous", "Button before", show=False),
+        Binding("right,down", "app.focus_next", "Button after", show=False),
     ]
 
     def __init__(self, question: Content, *, agree: str) -> None:

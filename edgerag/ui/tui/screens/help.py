@@ -17,6 +17,7 @@ from edgerag.ui.tui.keys import EVERYWHERE, Keyed, Shortcut, keyed_classes, scop
 from edgerag.ui.tui.screens.base import SessionDialog
 
 _KEY_COLUMN = 14
+_LEAST_WORDS = 10  # cells
 
 
 class HelpDialog(SessionDialog[None]):
@@ -33,10 +34,14 @@ class HelpDialog(SessionDialog[None]):
         """``screen``: the one that the user asks about."""
         super().__init__()
         self._below = screen
+        self._text = Static()
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="dialog tall"):
-            yield Static(_content(_here(self._below), self.edgerag.keymap))
+            yield self._text
+
+    def on_resize(self) -> None:
+        self._text.update(_content(_here(self._below), self.edgerag.keymap, width=self._text.content_size.width))
 
 
 def _here(screen: Screen[Any]) -> list[str]:
@@ -45,7 +50,7 @@ def _here(screen: Screen[Any]) -> list[str]:
     return list(dict.fromkeys(scope_of(type(node)) for node in nodes))
 
 
-def _content(here: Sequence[str], keymap: Mapping[str, str]) -> Content:
+def _content(here: Sequence[str], keymap: Mapping[str, str], *, width: int) -> Content:
     classes = keyed_classes()
     first = [cls for scope in here for cls in classes if scope_of(cls) == scope]
     everywhere = [cls for cls in classes if scope_of(cls) == EVERYWHERE]
@@ -56,7 +61,7 @@ def _content(here: Sequence[str], keymap: Mapping[str, str]) -> Content:
             blocks.append(Content.styled(heading, "bold underline"))
         for cls in group:
             title = [] if cls in everywhere else [Content.styled(title_of(cls), "bold $text-accent")]
-            lines = [line for shortcut in shortcuts_of(cls) for line in _lines(shortcut, keymap)]
+            lines = [line for shortcut in shortcuts_of(cls) for line in key_lines(shortcut, keymap, width)]
             blocks.append(Content("\n").join([*title, *lines]))
     closing = Content.styled(
         "Everything can be clicked as well: rows, marks, the keys at the foot. Text is selected with the mouse and "
@@ -66,9 +71,15 @@ def _content(here: Sequence[str], keymap: Mapping[str, str]) -> Content:
     return Content("\n\n").join([*blocks, closing])
 
 
-def _lines(shortcut: Shortcut, keymap: Mapping[str, str]) -> list[Content]:
+def key_lines(shortcut: Shortcut, keymap: Mapping[str, str], width: int) -> list[Content]:
+    """Its keys, and what they do beside them; below them where they are long or the window is narrow."""
     if not shortcut.description:
         return []
     keys = key_names(shortcut.keys_in(keymap))
-    gap = " " * (_KEY_COLUMN - len(keys)) if len(keys) < _KEY_COLUMN else "\n" + " " * (_KEY_COLUMN + 2)
-    return [Content.assemble((f"  {keys}{gap}", "bold"), shortcut.description)]
+    indent = _KEY_COLUMN + 2 if width >= 2 * _KEY_COLUMN + 2 else 4
+    first, *rest = Content(shortcut.description).wrap(max(_LEAST_WORDS, width - indent))
+    begun = Content.styled(f"  {keys}", "bold")
+    if begun.cell_length < indent:
+        begun = Content.assemble(begun, " " * (indent - begun.cell_length), first)
+        return [begun, *(Content.assemble(" " * indent, line) for line in rest)]
+    return [begun, *(Content.assemble(" " * indent, line) for line in (first, *rest))]

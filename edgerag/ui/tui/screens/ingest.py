@@ -72,10 +72,10 @@ class IngestDialog(SessionDialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop_or_close", "Stop / close"),
         Binding("enter,b", "close", "Go on asking meanwhile"),
-        Binding("up", "scroll_troubles(-1)", "Scroll", show=False),
-        Binding("down", "scroll_troubles(1)", "Scroll", show=False),
-        Binding("pageup", "page_troubles(-1)", "Page", show=False),
-        Binding("pagedown", "page_troubles(1)", "Page", show=False),
+        Binding("up", "scroll_troubles(-1)", "Scroll up", show=False),
+        Binding("down", "scroll_troubles(1)", "Scroll down", show=False),
+        Binding("pageup", "page_troubles(-1)", "Page up", show=False),
+        Binding("pagedown", "page_troubles(1)", "Page down", show=False),
     ]
 
     def __init__(self) -> None:

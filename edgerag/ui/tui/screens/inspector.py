@@ -40,8 +40,8 @@ class InspectorScreen(SideScreen):
         Binding("3", "section('prompt')", "Prompt", show=False, tooltip="What the model was given"),
         Binding("4", "section('cache')", "Cache", show=False, tooltip="What of the prompt was not computed"),
         Binding("5", "section('time')", "Time", show=False, tooltip="Where the time went"),
-        Binding("n", "step(1)", "Next", tooltip="Next section (also 1 to 5)"),
-        Binding("p", "step(-1)", "Prev", tooltip="Previous section"),
+        Binding("n", "step(1)", "Next section", tooltip="Next section (also 1 to 5)"),
+        Binding("p", "step(-1)", "Prev section", tooltip="Previous section"),
         Binding("f", "fold_all", "Fold all", tooltip="Fold or unfold the whole prompt"),
         Binding("c", "copy", "Copy prompt", show=False, tooltip="Copy the prompt, word for word"),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import ClassVar
 
 from textual import events
@@ -21,6 +22,10 @@ from edgerag.ui.tui.problem import Problem
 from edgerag.ui.tui.screens.base import SessionDialog, SideScreen
 
 _KEYS_CELLS = 22
+_NARROW_CELLS = 48  # below, what a key does stands under it
+_NARROW_INDENT = 4
+_LEAST_WORDS = 10  # cells
+_OPTION_EDGES = 2  # cells of padding
 
 
 class KeyDialog(SessionDialog[str | None]):
@@ -76,8 +81,12 @@ class KeymapScreen(SideScreen):
         self._shortcuts = [shortcut for shortcut in all_shortcuts() if shortcut.description]
         self._draw()
 
+    def on_resize(self) -> None:
+        self._draw()
+
     def _draw(self) -> None:
         at = self._list.highlighted
+        width = max(1, self._list.scrollable_content_region.width - _OPTION_EDGES)
         keymap = self.edgerag.keymap
         words = self._search.value.casefold().split()
         self._list.clear_options()
@@ -92,7 +101,7 @@ class KeymapScreen(SideScreen):
                 title = shortcut.title
                 self._list.add_option(Option(Content.styled(title, "bold $text-primary"), disabled=True))
             self._shown[shortcut.id] = shortcut
-            self._list.add_option(Option(_line(shortcut, keys, changed=shortcut.id in keymap), id=shortcut.id))
+            self._list.add_option(Option(_row(shortcut, keys, width, changed=shortcut.id in keymap), id=shortcut.id))
         if self._shown:
             self._list.highlighted = min(at or 1, self._list.option_count - 1)
 
@@ -157,8 +166,16 @@ class KeymapScreen(SideScreen):
         self._notice.update(content)
 
 
-def _line(shortcut: Shortcut, keys: str, *, changed: bool) -> Content:
-    mark = "● " if changed else "  "
-    return Content.assemble(
-        (mark, "bold"), (f"{keys:<{_KEYS_CELLS}} ", "bold underline" if changed else "bold"), shortcut.description,
-    )  # fmt: skip
+def _row(shortcut: Shortcut, keys: str, width: int, *, changed: bool) -> Content:
+    begun = Content.assemble(("● " if changed else "  ", "bold"), (keys, "bold underline" if changed else "bold"))
+    indent = _KEYS_CELLS + 3 if width >= _NARROW_CELLS else _NARROW_INDENT
+    first, *rest = Content(shortcut.description).wrap(max(_LEAST_WORDS, width - indent))
+    if begun.cell_length < indent:
+        lines = [Content.assemble(begun, " " * (indent - begun.cell_length), first), *_indented(rest, indent)]
+    else:
+        lines = [begun, *_indented([first, *rest], indent)]
+    return Content("\n").join(lines)
+
+
+def _indented(lines: Iterable[Content], cells: int) -> list[Content]:
+    return [Content.assemble(" " * cells, line) for line in lines]

@@ -19,7 +19,6 @@ from edgerag.settings.effective import find_setting
 from edgerag.types import Finding
 from edgerag.ui.output import size
 from edgerag.ui.place import short_path
-from edgerag.ui.plain import one_line
 from edgerag.ui.tui import shown
 from edgerag.ui.tui.facts import Facts
 from edgerag.ui.tui.keys import Keyed
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from edgerag.engine.catalog import CatalogEntry
 
 _DOUBLE = 2  # clicks
+_LONGEST_CELL = 60  # cells
 
 
 class _ModelTable(Keyed, DataTable[Text]):
@@ -83,7 +83,7 @@ class ModelsScreen(SideScreen):
 
     def on_mount(self) -> None:
         for label, key, width in (
-            (" ", "mark", 1), ("Model", "name", 22), ("Kind", "kind", 8), ("State", "state", 7), ("Size", "size", 8),
+            (" ", "mark", 1), ("Model", "name", None), ("Kind", "kind", 8), ("State", "state", 7), ("Size", "size", 8),
             ("Weights", "detail", 8), ("Licence", "licence", None),
         ):  # fmt: skip
             self._table.add_column(label, key=key, width=width)
@@ -285,7 +285,7 @@ def _mark(*, in_use: bool) -> Text:
 def _cells(entry: CatalogEntry, *, in_use: bool) -> list[Text]:
     weights = entry.detail if entry.state == "ready" else ""
     values: list[Any] = [entry.name, entry.kind, entry.state, size(entry.size_bytes), weights, entry.licence]
-    return [_mark(in_use=in_use), *(Text(one_line(str(value), 60)) for value in values)]
+    return [_mark(in_use=in_use), *(shown.cell(shown.fitted(str(value), _LONGEST_CELL)) for value in values)]
 
 
 def _detail(entry: CatalogEntry, generation: str) -> Content:

@@ -27,8 +27,8 @@ class PlotsScreen(SideScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "app.pop_screen", "Back"),
-        Binding("n,right", "step(1)", "Next", tooltip="Next chart"),
-        Binding("p,left", "step(-1)", "Prev", tooltip="Previous chart"),
+        Binding("n,right", "step(1)", "Next chart"),
+        Binding("p,left", "step(-1)", "Prev chart", tooltip="Previous chart"),
         Binding("w", "write", "Write pictures", tooltip="Write all charts as SVG and PNG beside the file"),
         Binding("o", "open", "Open", tooltip="Another result file"),
     ]

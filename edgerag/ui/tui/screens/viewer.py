@@ -26,9 +26,9 @@ class ViewerScreen(PicturedScreen):
     KEYS_TITLE = "Document of a source"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "app.pop_screen", "Back"),
-        Binding("n,right", "step(1)", "Next", tooltip="Next source"),
-        Binding("p,left", "step(-1)", "Prev", tooltip="Previous source"),
+        Binding("n,right", "step(1)", "Next source"),
         Binding("h", "home", "Passage", tooltip="Back to the passage"),
+        Binding("p,left", "step(-1)", "Prev source", tooltip="Previous source"),
         Binding("c", "copy", "Copy", tooltip="Copy the passage"),
     ]
     AUTO_FOCUS = "DocumentText"

@@ -32,6 +32,7 @@ from edgerag.ui.tui.answer_copy import copied
 from edgerag.ui.tui.answer_doubts import Doubt, within
 from edgerag.ui.tui.answer_inline import marked_number
 from edgerag.ui.tui.answer_rows import BLANK, AnswerRow, RowMaker
+from edgerag.ui.tui.keys_first import KeysFirst
 from edgerag.ui.tui.widgets.one_layout import OneLayout
 
 # While an answer streams it is painted as often as the eye follows text, and so seldom that all that the screen does
@@ -77,6 +78,7 @@ class AnswerMarkdown(OneLayout, Widget):
         self._width = 0
         self._waiting: list[str] = []
         self._painter: Timer | None = None
+        self._let_key_pass = False
         self._restarts = False
         self._ended = False
         self._used_before_s = time.thread_time()  # by the thread of the screen, when the last paint began
@@ -128,7 +130,13 @@ class AnswerMarkdown(OneLayout, Widget):
             self._show()
 
     def _paint_on(self) -> None:
-        """Paints what there is, and again when that is due."""
+        """Paints what there is, and again when that is due; a key goes before, but not each of those that is held."""
+        keys_first: KeysFirst | None = getattr(self.app, "keys_first", None)
+        wait_s = keys_first.wait_s() if keys_first is not None and not self._let_key_pass else 0.0
+        self._let_key_pass = wait_s > 0
+        if self._let_key_pass and not self._ended:
+            self._painter = self.set_timer(wait_s, self._paint_on)
+            return
         used_s, self._used_before_s = time.thread_time() - self._used_before_s, time.thread_time()
         if self._take():
             self._show()

@@ -17,7 +17,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from edgerag.types import BlockHeat, SegmentBlocks
-from edgerag.ui.plain import one_line
+from edgerag.ui.tui import shown
 from edgerag.ui.tui.keys import Keyed
 
 CELL_CELLS = 2
@@ -68,8 +68,9 @@ def heat_colour(block: BlockHeat, most_hits: int) -> str:
 
 
 def legend() -> Content:
+    """Two lines: a sign and its word are never parted by the end of a row that both would fill."""
     return Content.assemble(
-        "in memory: ", "██ all  ▓▓ ▒▒ ░░ a part  :: only in the system's cache  ·· not   ",
+        "in memory: ", "██ all  ▓▓ ▒▒ ░░ a part  :: only in the system's cache  ·· not\n",
         "used: ", ("██", _HEATS[1]), " little ", ("██", _HEATS[2]), " ", ("██", _HEATS[3]), " ", ("██", _HEATS[4]),
         " most",
     )  # fmt: skip
@@ -123,7 +124,7 @@ class BlockMap(Keyed, Widget, can_focus=True):
         lines = []
         for row in lay_out_map(self._segments, self._width):
             if not row.blocks:
-                lines.append(Content.styled(one_line(row.name, max(1, self._width)), "bold"))
+                lines.append(shown.line(row.name, max(1, self._width), "bold"))
                 continue
             cells = []
             for number, block in enumerate(row.blocks, row.first):

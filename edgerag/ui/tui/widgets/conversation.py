@@ -246,7 +246,7 @@ class Conversation(Keyed, OneLayout, VerticalScroll):
 
     def action_copy(self) -> None:
         if self._current is not None and self._current.text:
-            self.app.copy_to_clipboard(self._current.text)
+            self.app.copy_to_clipboard(self._current.copied_text)
             self.notify("Answer copied.", markup=False)
 
     def action_copy_with_sources(self) -> None:

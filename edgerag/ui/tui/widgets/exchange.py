@@ -15,7 +15,8 @@ from edgerag.types import Answer, Exchange, FoundSource, InstantSentence, Source
 from edgerag.ui import output
 from edgerag.ui.export.said import filter_words
 from edgerag.ui.plain import plain
-from edgerag.ui.source_marks import marks_of, source_marks
+from edgerag.ui.plain_marks import marked_text
+from edgerag.ui.source_marks import SourceMarks, marks_of, source_marks
 from edgerag.ui.tui import shown
 from edgerag.ui.tui.problem import Problem
 from edgerag.ui.tui.widgets.answer_markdown import AnswerMarkdown, mark_under
@@ -104,9 +105,7 @@ class ExchangeView(OneLayout, Vertical):
         self._mark()
 
     def _mark(self) -> None:
-        """While the answer comes, all sources may be cited."""
-        numbers = [source.number for source in self.sources]
-        self._markdown.mark(source_marks(self.sources, numbers, self._instant))
+        self._markdown.mark(self._marks_so_far())
 
     def add_thought(self, piece: str) -> None:
         self._phase.display = False
@@ -200,7 +199,17 @@ class ExchangeView(OneLayout, Vertical):
     def text_with_sources(self) -> str:
         """The answer with what it rests on, for the clipboard."""
         listed = plain(output.sources_text(self.sources)) if self.sources else ""
-        return f"{self.text.rstrip()}\n{listed}"
+        return f"{self.copied_text.rstrip()}\n{listed}"
+
+    @property
+    def copied_text(self) -> str:
+        """The answer for the clipboard, where no colour tells its marks from the documents' own numbers."""
+        marks = marks_of(self.answer) if self.answer is not None else self._marks_so_far()
+        return marked_text(self.text, marks)
+
+    def _marks_so_far(self) -> SourceMarks:
+        """While the answer comes, all sources may be cited."""
+        return source_marks(self.sources, [source.number for source in self.sources], self._instant)
 
     def toggle_thought(self) -> None:
         """Unfolds what the model thought, or folds it again; nothing if it did not."""

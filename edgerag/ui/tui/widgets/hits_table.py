@@ -11,13 +11,12 @@ from textual.binding import Binding, BindingType
 from textual.widgets import DataTable
 
 from edgerag.types import TracedHit
-from edgerag.ui.plain import one_line
+from edgerag.ui.tui import shown
 from edgerag.ui.tui.keys import Keyed
 from edgerag.ui.why import said
 from edgerag.ui.why.text import hit_place
 
 _LAST = float("inf")
-_LONGEST_PLACE = 300
 _LEAST_PASSAGE_CELLS = 10
 
 
@@ -25,7 +24,7 @@ _LEAST_PASSAGE_CELLS = 10
 class _Column:
     key: str
     label: str
-    width: int | None
+    width: int | None  # at least; None: what the others leave
 
 
 _COLUMNS = (
@@ -57,6 +56,7 @@ class HitsTable(Keyed, DataTable[Text]):
         self._hits: tuple[TracedHit, ...] = ()
         self._cited: Set[int] = frozenset()
         self._shown: list[_Column] = []
+        self._widths: dict[str, int] = {}
         self._by = 0
 
     @property
@@ -71,6 +71,12 @@ class HitsTable(Keyed, DataTable[Text]):
         self._cited = cited
         looked = any(hit.hit.scores.second_look is not None for hit in hits)
         self._shown = [column for column in _COLUMNS if looked or column.key != "look"]
+        rows = [_cells(place + 1, hit, cited=False) for place, hit in enumerate(self._hits)]
+        self._widths = {
+            column.key: max([column.width, *(row[column.key].cell_len for row in rows)])
+            for column in self._shown
+            if column.width is not None
+        }
         self._fill()
 
     def _fill(self) -> None:
@@ -79,7 +85,7 @@ class HitsTable(Keyed, DataTable[Text]):
         self.clear(columns=True)
         for place, column in enumerate(self._shown):
             label = f"{column.label}{'▾' if place == self._by else ''}"
-            self.add_column(Text(label), key=column.key, width=column.width or self._passage_cells())
+            self.add_column(Text(label), key=column.key, width=self._widths.get(column.key) or self._passage_cells())
         key = self._shown[self._by].key
         for place in sorted(range(len(self._hits)), key=lambda n: _order(key, n, self._hits[n])):
             cells = _cells(place + 1, self._hits[place], cited=self._hits[place].source in self._cited)
@@ -89,7 +95,7 @@ class HitsTable(Keyed, DataTable[Text]):
 
     def _passage_cells(self) -> int:
         """What the other columns leave."""
-        others = sum((column.width or 0) + 2 * self.cell_padding for column in self._shown)
+        others = sum(self._widths.values()) + len(self._shown) * 2 * self.cell_padding
         return max(_LEAST_PASSAGE_CELLS, self.size.width - others - self.scrollbar_size_vertical)
 
     def on_resize(self) -> None:
@@ -137,21 +143,21 @@ def _cells(rank: int, traced: TracedHit, *, cited: bool) -> dict[str, Text]:
     scores = traced.hit.scores
     return {
         "rank": _figure(str(rank)),
-        "became": Text(said.outcome(traced, cited=cited), style="bold" if traced.source is not None else ""),
+        "became": shown.cell(said.outcome(traced, cited=cited), style="bold" if traced.source is not None else ""),
         "keyword": _ranked(scores.keyword_rank, "" if scores.keyword is None else f"{scores.keyword:6.2f}"),
         "vector": _ranked(scores.vector_rank, "" if scores.vector is None else f"{scores.vector:5.2f}"),
         "fused": _figure(str(traced.fused_rank)),
         "reranked": _ranked(traced.reranked_rank, "" if scores.reranked is None else f"{scores.reranked:5.0%}"),
         "look": _figure("-" if scores.second_look is None else f"{scores.second_look:.0%}"),
         "about": _figure("-" if traced.probability is None else f"{traced.probability:.0%}"),
-        "passage": Text(one_line(hit_place(traced), _LONGEST_PLACE)),
+        "passage": shown.cell(hit_place(traced)),
     }
 
 
 def _figure(text: str) -> Text:
-    return Text(text, justify="right")
+    return shown.cell(text, justify="right")
 
 
 def _ranked(rank: int | None, score: str) -> Text:
     """Its rank, then its score; - where the leg did not find it."""
-    return Text("-", justify="right") if rank is None else Text(f"{rank:>2} {score}", justify="right")
+    return _figure("-") if rank is None else Text(f"{rank:>2} {score}", justify="right", no_wrap=True)

@@ -32,6 +32,7 @@ class Peek(Static):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.number: int | None = None
+        self._content = Content()
         self.display = False
 
     def on_click(self, event: events.Click) -> None:
@@ -44,8 +45,20 @@ class Peek(Static):
         self.number = source.number
         self.border_title = Content.assemble(f"[{source.number}] ", shown.line(_where(source), 200))
         self.border_subtitle = Content("Enter or a click opens it")
-        self.update(peek_content(source, state))
+        self._content = peek_content(source, state)
+        self.update(self._content)
         self.display = True
+        self.call_after_refresh(self._fit)  # only then it has its width
+
+    def on_resize(self) -> None:
+        self._fit()
+
+    def _fit(self) -> None:
+        """What the box is too low for is cut where it can be seen."""
+        most = self.styles.max_height
+        if most is not None and self.content_size.width:
+            count = int(most.value) - self.gutter.height
+            self.update(Content("\n").join(shown.in_rows(self._content, self.content_size.width, count)))
 
     def hide(self) -> None:
         self.number = None

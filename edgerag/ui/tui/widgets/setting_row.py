@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -16,7 +17,6 @@ from textual.widgets import Input, OptionList, Static
 from edgerag.errors import UsageError
 from edgerag.settings.effective import Effective
 from edgerag.settings.keep import parsed_value
-from edgerag.ui.plain import one_line
 from edgerag.ui.tui import shown
 from edgerag.ui.tui.keys import Keyed
 
@@ -207,9 +207,9 @@ class SettingRow(Keyed, Static, can_focus=True):
         value = NOT_SET if effective.value is None else effective.text or '""'
         room = width - _NAME_CELLS - _VALUE_CELLS - _ORIGIN_CELLS - 3
         parts = [
-            Content(f"{one_line(setting.key, _NAME_CELLS):<{_NAME_CELLS}} "),
+            Content(f"{shown.fitted(setting.key, _NAME_CELLS):<{_NAME_CELLS}} "),
             shown.line(value, _VALUE_CELLS, "$foreground 75%" if is_default else "bold $text-accent").pad_right(
-                max(0, _VALUE_CELLS - len(one_line(value, _VALUE_CELLS)))
+                max(0, _VALUE_CELLS - cell_len(shown.fitted(value, _VALUE_CELLS)))
             ),
             Content.styled(
                 f" {effective.origin:<{_ORIGIN_CELLS}}", "$foreground 75%" if is_default else "$text-accent"

@@ -12,7 +12,6 @@ from textual.widgets import OptionList
 
 from edgerag.types import Source, SourceState
 from edgerag.ui.place import full_place, headings_below, in_library, member_name, place
-from edgerag.ui.plain import one_line
 from edgerag.ui.tui import shown
 from edgerag.ui.tui.keys import Keyed
 from edgerag.ui.tui.widgets.peek import STATE_WORDS
@@ -140,11 +139,12 @@ def _several_rows(source: Source, width: int, state: SourceState) -> Content:
             shown.line(where, width, "$foreground 75%"),
         ),
     ]
-    headings = [heading for heading in headings_below(hit) if one_line(heading, width) != one_line(hit.title, width)]
+    headings = [
+        heading for heading in headings_below(hit) if shown.fitted(heading, width) != shown.fitted(hit.title, width)
+    ]
     if headings:
         rows.append(Content.assemble(_INDENT, shown.line(" › ".join(headings), width, "$foreground 70%")))
-    quote_width = width - len(_INDENT)
-    quote = shown.line(source.quote, _QUOTE_ROWS * (quote_width - 2)).wrap(quote_width)
+    quote = shown.rows(source.quote, width - len(_INDENT), _QUOTE_ROWS, "$foreground 70%")
     rows = [row.truncate(width, ellipsis=True) for row in rows]
-    rows += [Content.assemble(_INDENT, part.stylize("$foreground 70%")) for part in quote[:_QUOTE_ROWS]]
+    rows += [Content.assemble(_INDENT, part) for part in quote]
     return Content("\n").join([*rows, Content()])

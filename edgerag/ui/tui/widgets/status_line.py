@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
 from textual.content import Content
 from textual.widget import Widget
 
-from edgerag.ui.plain import one_line
 from edgerag.ui.report import upgrade_line
 from edgerag.ui.tui import facts as said
+from edgerag.ui.tui import shown
 from edgerag.ui.tui.facts import Facts
 
 _SEPARATOR = " │ "
@@ -27,7 +28,7 @@ class StatusLine(Widget):
     def render(self) -> Content:
         facts = self._facts
         if facts.upgrade is not None:
-            return Content(one_line(upgrade_line(facts.upgrade), max(1, self.content_size.width)))
+            return Content(shown.fitted(upgrade_line(facts.upgrade), max(1, self.content_size.width)))
         if not facts.known:
             return Content("starting …")
         fitting = compose_line(facts, self.content_size.width)
@@ -36,20 +37,20 @@ class StatusLine(Widget):
 
 def compose_line(facts: Facts, width: int) -> list[str]:
     """The figures that fit into ``width`` cells, in their order on the line."""
-    model = one_line(said.model_figure(facts), 40)
+    model = shown.fitted(said.model_figure(facts), 40)
     memory = said.memory_figure(facts)
     timing = said.timing_figure(facts.last_answer)
     short_timing = timing.removeprefix("first token ")
     choices = [
-        [model, one_line(said.library_figure(facts), 80), memory, said.index_figure(facts), timing],
-        [model, one_line(said.library_figure(facts), 80), memory, timing],
+        [model, shown.fitted(said.library_figure(facts), 80), memory, said.index_figure(facts), timing],
+        [model, shown.fitted(said.library_figure(facts), 80), memory, timing],
         [model, said.short_library_figure(facts), memory, timing],
-        [one_line(model, 20), said.short_library_figure(facts), memory, short_timing],
-        [one_line(model, 14), said.short_library_figure(facts), memory],
+        [shown.fitted(model, 20), said.short_library_figure(facts), memory, short_timing],
+        [shown.fitted(model, 14), said.short_library_figure(facts), memory],
         [said.short_library_figure(facts), memory],
     ]
     for parts in choices:
         parts = [part for part in parts if part]
-        if len(_SEPARATOR.join(parts)) <= width:
+        if cell_len(_SEPARATOR.join(parts)) <= width:
             return parts
-    return [one_line(said.short_library_figure(facts), max(1, width))]
+    return [shown.fitted(said.short_library_figure(facts), max(1, width))]
