@@ -101,7 +101,7 @@ def main() -> None:
     if not (arguments.check or arguments.swap):
         write(network)
     parameters = {name: getattr(arguments, name) for name in ("hidden", "epochs", "decay", "seeds", "swap")}
-    print(record("reranker", figures, parameters=parameters))
+    print(record("reranker_swapped" if arguments.swap else "reranker", figures, parameters=parameters))
 
 
 def examples_of(name: str, passages: Passages, data: Path, model: Embedder) -> list[Example]:
