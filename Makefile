@@ -8,6 +8,7 @@
 # make soak    thousands of asks and ingests in one process: whether memory, files, threads or times grow; a quarter of an hour
 # make fuzz    20,000 damaged segment files through the kernel under sanitizers; some ten minutes
 # make test-cpus   the program on processors that are not here, under QEMU's user emulation; half an hour
+# make test-bundle   one bundle for x86_64 and aarch64, installed on both (aarch64 under QEMU) and asked; an hour the first time
 # make check   format, lint, strict types, import contracts, and the tests of every change
 # make bench   the figures of README and docs, measured here, into bench/results
 # make bench-index   the same for the index, against hnswlib and usearch; long
@@ -20,7 +21,7 @@ QUESTION ?= Which torque do the lid screws of the pump need?
 # Tests of one file run in one process; four at once, each with its models, are as many as a laptop has room for.
 WORKERS ?= $(shell nproc 2>/dev/null | awk '{print ($$1 < 4) ? $$1 : 4}')
 
-.PHONY: demo prepare prepare-dev test test-long test-torch test-cpus pictures lint check format bench bench-index faults soak fuzz clean
+.PHONY: demo prepare prepare-dev test test-long test-torch test-cpus test-bundle pictures lint check format bench bench-index faults soak fuzz clean
 
 demo: prepare
 	@$(BIN)/edgerag --library demo ingest examples/docs
@@ -53,6 +54,11 @@ test-torch: prepare-dev
 
 test-cpus: prepare-dev
 	$(BIN)/python tests/cpus/emulated.py --kernel-tests
+
+test-bundle: prepare-dev
+	@$(PYTHON) tools/prepare.py --wheels --for linux-x86_64,linux-aarch64 --python 3.11
+	@$(BIN)/python tests/cpus/prepare_aarch64.py
+	$(BIN)/python tests/cpus/bundles.py --python 3.11
 
 pictures: prepare-dev
 	RENEW_PICTURES=1 $(BIN)/python -m pytest tests/tui/test_pictures.py

@@ -13,7 +13,7 @@ import sys
 import venv
 from pathlib import Path
 
-from prepare import CHECKOUT, VENV, run, works
+from building import CHECKOUT, VENV, run, works
 
 TORCH_VENV = CHECKOUT / ".venv-torch"
 PYTHON = TORCH_VENV / "bin" / "python"

@@ -33,7 +33,7 @@ class Closure:
     target: BundleTarget
     wheels: tuple[Wheel, ...]  # edgerag's first
     requires: dict[str, tuple[str, ...]]  # by name: what it needs, by name
-    missing: tuple[str, ...]  # no wheel of these is to be had
+    missing: dict[str, str]  # by name, with the version that was wanted: no wheel of these is to be had
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ def close(root: Wheel, target: BundleTarget, gatherer: Gatherer, *, installed: I
         missing |= {wish.name: wish.words for wish in wishes if wish.name not in found}
     _check(work, target)
     requires = {name: tuple(sorted(work.requires.get(name, ()))) for name in work.chosen}
-    return Closure(target, tuple(work.chosen.values()), requires, tuple(missing.values()))
+    return Closure(target, tuple(work.chosen.values()), requires, missing)
 
 
 def installed_version(name: str) -> Version | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,10 +17,10 @@ from edgerag import __version__
 from edgerag.bundle import carried as carried_package
 from edgerag.bundle.carried.manifest import Library, Manifest, Model, Target, safe_name
 from edgerag.bundle.closure import Closure, Installed, close, installed_version
-from edgerag.bundle.gather import Gatherer, Wish, built_here
+from edgerag.bundle.gather import BUILT, Gatherer, Wish, built_here
 from edgerag.bundle.keys import SecretKey, sign
 from edgerag.bundle.licences import licence_files
-from edgerag.bundle.own_wheel import checkout, make_own_wheel
+from edgerag.bundle.own_wheel import checkout, make_own_wheel, other_source
 from edgerag.bundle.sbom import NAME as SBOM_NAME
 from edgerag.bundle.sbom import Carried, sbom
 from edgerag.bundle.targets import BundleTarget, needed_glibc, rank
@@ -124,21 +124,44 @@ def _closures(
     if any_root is None:
         assert trouble is not None, "it was not made"
         raise trouble
+    _check_source(any_root, roots)
     closures, missing = [], []
+    unbuilt: list[BundleTarget] = []
     for target, root in roots.items():
         # Where its own wheel is missing another one tells as well what else is.
         closure = close(root or any_root, target, gatherer, installed=installed)
-        lacking = (() if root else (f"edgerag {__version__}",)) + closure.missing
+        built = BUILT.intersection(closure.missing) if root else BUILT
+        lacking = (() if root else (f"edgerag {__version__}",)) + tuple(closure.missing.values())
         if lacking:
             missing.append(f"for {target.words}: {', '.join(lacking)}")
+            unbuilt += [target] if built else []
         closures.append(closure)
     if missing:
         raise BundleError(
             f"There are no wheels {'; '.join(missing)}.",
-            remedy="On such a machine, with that Python and a compiler, run `python3 tools/prepare.py --wheels` in a "
-            "checkout of edgerag; name the folder .cache/wheels that it fills, or a copy of it, with --wheels.",
+            remedy=f"In a checkout of edgerag, on Debian or Ubuntu or on such a machine, run `{_prepare(unbuilt)}` and "
+            "name the folder .cache/wheels that it fills, or a copy of it, with --wheels."
+            if unbuilt
+            else "Leave that Python out, or put the wheels into a folder and name it with --wheels.",
         )
     return closures
+
+
+def _check_source(own: Wheel, roots: Mapping[BundleTarget, Wheel | None]) -> None:
+    """Raises BundleError where one of edgerag's wheels is older or newer than what runs here."""
+    for target, root in roots.items():
+        if root is not None and (name := other_source(own.path, root.path)):
+            raise BundleError(
+                f"{root.path} was made of another source than what runs here: {name} differs.",
+                remedy=f"Make it anew: `{_prepare([target])}`.",
+            )
+
+
+def _prepare(targets: Sequence[BundleTarget]) -> str:
+    """The command that builds what no index has."""
+    platforms = ",".join(dict.fromkeys(target.platform for target in targets))
+    pythons = ",".join(dict.fromkeys(target.python for target in targets))
+    return f"python3 tools/prepare.py --wheels --for {platforms} --python {pythons}"
 
 
 def _own(gatherer: Gatherer, scratch: Path) -> tuple[Wheel | None, BundleError | None]:
@@ -196,7 +219,7 @@ def _write(
         Carried(each.name, "data", f"libraries/{each.name}.edgerag", hashes[f"libraries/{each.name}.edgerag"])
         for each in libraries
     ]
-    only_pip = Closure(closures[0].target, (pip,), {pip.name: ()}, ())
+    only_pip = Closure(closures[0].target, (pip,), {pip.name: ()}, {})
     contents[SBOM_NAME] = sbom(
         [*closures, only_pip], data, hashes={name: hashes[f"wheels/{name}"] for name in wheels}, version=__version__
     )

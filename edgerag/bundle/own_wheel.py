@@ -1,4 +1,7 @@
-"""edgerag's own wheel: built where this is a checkout, put together again where edgerag was installed from a wheel."""
+"""edgerag's own wheel: built where this is a checkout, put together again where edgerag was installed from a wheel.
+
+That for another kind of machine lies in a folder, and must be made of the same source: `other_source` compares them.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -17,6 +21,7 @@ from edgerag.errors import BundleError
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _NOT_OF_THE_WHEEL = ("INSTALLER", "REQUESTED", "direct_url.json", "RECORD")  # written by pip
+_OF_THE_MACHINE = re.compile(r"edgerag/index/hnsw/_kernel\.[a-z]+|[^/]+\.dist-info/(WHEEL|RECORD)")
 _MADE_1980 = (1980, 1, 1, 0, 0, 0)  # the same files make the same wheel
 
 
@@ -30,6 +35,20 @@ def make_own_wheel(folder: Path) -> Path:
     """Puts the wheel into ``folder``. Raises BundleError."""
     source = checkout()
     return _build(source, folder) if source else _from_installed(folder)
+
+
+def other_source(wheel: Path, other: Path) -> str:
+    """The first file that the two do not have in common, but for what depends on the machine; "" where there is none.
+    Raises BundleError for one that is no ZIP file."""
+    sums = []
+    for path in (wheel, other):
+        try:
+            with zipfile.ZipFile(path) as archive:
+                infos = [info for info in archive.infolist() if not _OF_THE_MACHINE.fullmatch(info.filename)]
+                sums.append({(info.filename, info.file_size, info.CRC) for info in infos if not info.is_dir()})
+        except (OSError, zipfile.BadZipFile) as error:
+            raise BundleError(f"{path} is damaged: {error}.", remedy="Get it again.") from error
+    return min((name for name, _, _ in sums[0] ^ sums[1]), default="")
 
 
 def _build(source: Path, folder: Path) -> Path:

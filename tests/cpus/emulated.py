@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(CHECKOUT), str(CHECKOUT / "bench")]
+sys.path[:0] = [str(CHECKOUT), str(CHECKOUT / "bench"), str(Path(__file__).parent)]
+from interpreter import without_emulator, write_interpreter  # noqa: E402
 from random_model import write_model  # noqa: E402
 from record import record  # noqa: E402
 
@@ -104,8 +105,7 @@ class Machine:
             [str(self.python), *arguments],
             env=environment, cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=_STEP_S,
         )  # fmt: skip
-        lines = [line for line in done.stderr.splitlines() if not line.startswith("qemu-")]
-        return subprocess.CompletedProcess(done.args, done.returncode, done.stdout, "\n".join(lines))
+        return subprocess.CompletedProcess(done.args, done.returncode, done.stdout, without_emulator(done.stderr))
 
 
 def main() -> int:
@@ -158,23 +158,17 @@ def _machine(cpu: Cpu, folder: Path, aarch64: Path, chat: Path) -> Machine:
     if cpu.name == "native":
         return Machine(Path(sys.executable), home, (CHECKOUT,), chat)
     python = folder / "bin" / "python"
-    python.parent.mkdir()
-    command = [str(shutil.which(f"qemu-{cpu.architecture}")), "-cpu", cpu.name, "-0", str(python)]
-    paths: tuple[Path, ...]
     if cpu.architecture == "aarch64":
-        root, paths = aarch64 / "root", (aarch64 / "site",)
-        libraries = root / "usr/lib/aarch64-linux-gnu"
-        command += ["-L", str(root), "-E", f"LD_LIBRARY_PATH={libraries}", str(root / "usr/bin/python3.11")]
-    else:
-        # A virtual environment whose interpreter is the script: Python finds its packages by pyvenv.cfg.
-        shutil.copy(Path(sys.prefix) / "pyvenv.cfg", folder)
-        (folder / "lib").symlink_to(Path(sys.prefix) / "lib")
-        paths = (CHECKOUT,)
-        command.append(str(Path(sys.executable).resolve()))
-    quoted = " ".join(f"'{word}'" for word in command)
-    python.write_text(f'#!/bin/sh\nexec {quoted} "$@"\n', encoding="utf-8")
-    python.chmod(0o755)
-    return Machine(python, home, paths, chat)
+        root = aarch64 / "root"
+        write_interpreter(
+            python, cpu=cpu.name, architecture=cpu.architecture, python=root / "usr/bin/python3.11", root=root
+        )
+        return Machine(python, home, (aarch64 / "site",), chat)
+    # A virtual environment whose interpreter is the script: Python finds its packages by pyvenv.cfg.
+    write_interpreter(python, cpu=cpu.name, architecture=cpu.architecture, python=Path(sys.executable).resolve())
+    shutil.copy(Path(sys.prefix) / "pyvenv.cfg", folder)
+    (folder / "lib").symlink_to(Path(sys.prefix) / "lib")
+    return Machine(python, home, (CHECKOUT,), chat)
 
 
 def _try(cpu: Cpu, machine: Machine, row: Row, options: argparse.Namespace) -> None:

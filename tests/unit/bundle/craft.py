@@ -7,7 +7,7 @@ import ensurepip
 import hashlib
 import shutil
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from edgerag import __version__
@@ -15,6 +15,7 @@ from edgerag.bundle import create as creating
 from edgerag.bundle.create import CarriedModel, Made, create
 from edgerag.bundle.gather import this_target
 from edgerag.bundle.keys import SecretKey
+from edgerag.bundle.targets import BundleTarget
 
 HERE = this_target()
 
@@ -45,15 +46,25 @@ def wheel(
     target = folder / f"{module}-{version}-{tag}.whl"
     with zipfile.ZipFile(target, "w") as archive:
         for path, data in {**contents, f"{info}/RECORD": f"{record}{info}/RECORD,,\n".encode()}.items():
-            archive.writestr(path, data)
+            # Not the time of day: the same files make the same wheel.
+            archive.writestr(zipfile.ZipInfo(path, (1980, 1, 1, 0, 0, 0)), data)
     return target
 
 
-def own_wheel(folder: Path, *, requires: Iterable[str] = ("pumps>=1", "valves; python_version < '3'")) -> Path:
-    main = b"import os, sys, pumps\nprint(os.environ['EDGERAG_HOME'], pumps.version, sys.argv[1:])\n"
-    files = {"edgerag/__main__.py": main}
+MAIN = b"import os, sys, pumps\nprint(os.environ['EDGERAG_HOME'], pumps.version, sys.argv[1:])\n"
+
+
+def own_wheel(folder: Path, *, machine: str = "", main: bytes = MAIN) -> Path:
+    """With a kernel for ``machine`` ("linux-x86_64"), or without one for any."""
+    kernel = {"edgerag/index/hnsw/_kernel.so": machine.encode()} if machine else {}
     return wheel(
-        folder, "edgerag", __version__, requires=requires, files=files, headers=["License-Expression: Apache-2.0"]
+        folder,
+        "edgerag",
+        __version__,
+        tag=f"py3-none-{machine.replace('-', '_') or 'any'}",
+        requires=["pumps>=1", "valves; python_version < '3'"],
+        files={"edgerag/__main__.py": main, **kernel},
+        headers=["License-Expression: Apache-2.0"],
     )
 
 
@@ -81,16 +92,19 @@ def bundle(
     key: SecretKey | None = None,
     model: bytes = b"GGUF of a model",
     put_in: Path | None = None,
+    targets: Sequence[BundleTarget] = (HERE,),
+    own: Callable[[Path], Path] = own_wheel,
 ) -> Made:
-    """A bundle of the made-up wheels and one model, for this machine and Python."""
+    """A bundle of the made-up wheels and one model."""
     (scratch / "m.gguf").write_bytes(model)
     made = CarriedModel("m", scratch / "m.gguf", True, "m.gguf", "MIT", "https://models.example/m")
-    original = creating.make_own_wheel
-    creating.make_own_wheel = own_wheel
+    originals = creating.make_own_wheel, creating.built_here
+    # What was built in this checkout is of the real one.
+    creating.make_own_wheel, creating.built_here = own, lambda _: []
     try:
         return create(
             out,
-            [HERE],
+            targets,
             models=[made],
             libraries=[],
             wheel_folders=[put_in or wheels(scratch / "wheels")],
@@ -100,7 +114,7 @@ def bundle(
             installed=lambda _: None,
         )
     finally:
-        creating.make_own_wheel = original
+        creating.make_own_wheel, creating.built_here = originals
 
 
 def _digest(data: bytes) -> str:

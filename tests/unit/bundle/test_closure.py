@@ -105,9 +105,9 @@ def test_what_encrypted_libraries_need_is_carried_where_it_is_installed(tmp_path
 
 def test_what_is_missing_is_named_with_its_version(tmp_path: Path) -> None:
     craft.wheel(tmp_path, "hnswlib", "0.8.0", tag="cp311-cp311-linux_x86_64")
-    assert closed(tmp_path, ["hnswlib>=0.8"], hnswlib="0.8.0").missing == ()
-    assert closed(tmp_path, ["hnswlib>=0.8"], NEW, hnswlib="0.8.0").missing == ("hnswlib 0.8.0",)
-    assert closed(tmp_path, ["nowhere>3"]).missing == ("nowhere>3",)
+    assert closed(tmp_path, ["hnswlib>=0.8"], hnswlib="0.8.0").missing == {}
+    assert closed(tmp_path, ["hnswlib>=0.8"], NEW, hnswlib="0.8.0").missing == {"hnswlib": "hnswlib 0.8.0"}
+    assert closed(tmp_path, ["nowhere>3"]).missing == {"nowhere": "nowhere>3"}
 
 
 def test_contradictions_are_named(tmp_path: Path) -> None:

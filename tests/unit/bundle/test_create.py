@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,11 @@ from edgerag.bundle.carried.machine import Here, fitting, here
 from edgerag.bundle.carried.manifest import Manifest, Target
 from edgerag.bundle.carried.refused import Refused
 from edgerag.bundle.create import Made
+from edgerag.bundle.targets import BundleTarget
 from edgerag.bundle.wheel import read_wheel
 from edgerag.errors import BundleError, UsageError
+
+OTHER = BundleTarget("linux-x86_64" if craft.HERE.machine == "aarch64" else "linux-aarch64", craft.HERE.python)
 
 
 @pytest.fixture(scope="module")
@@ -190,3 +194,51 @@ def test_an_installed_edgerag_gives_its_wheel_back(tmp_path: Path, monkeypatch: 
     (site / "edgerag" / "__init__.py").write_text("changed = True\n")
     with pytest.raises(BundleError, match=r"edgerag/__init__\.py is not what was installed"):
         own_wheel.make_own_wheel(tmp_path / "out")
+
+
+def test_each_machine_gets_the_kernel_that_is_for_it(tmp_path: Path) -> None:
+    folder = craft.wheels(tmp_path / "wheels")
+    craft.own_wheel(folder, machine=OTHER.platform)
+    told = craft.bundle(tmp_path / "b", tmp_path, put_in=folder, targets=[craft.HERE, OTHER], own=own_for_here)
+    for target in told.manifest.targets:
+        (wheel,) = [name for name in target.wheels if name.startswith("wheels/edgerag-")]
+        assert wheel.endswith(f"-{target.platform.replace('-', '_')}.whl")
+
+
+@pytest.mark.parametrize("changed", ["more", "less"])
+def test_the_edgerag_of_another_machine_is_of_the_same_source(changed: str, tmp_path: Path) -> None:
+    """It was built some time ago, and this one just now: a bundle must not hold two programs."""
+    folder = craft.wheels(tmp_path / "wheels")
+    old = craft.own_wheel(folder, machine=OTHER.platform, main=craft.MAIN + b"# older\n")
+    if changed == "more":
+        old = craft.own_wheel(folder, machine=OTHER.platform)
+        with zipfile.ZipFile(old, "a") as archive:
+            archive.writestr("edgerag/forgotten.py", b"")
+    with pytest.raises(BundleError, match=r"edgerag/(__main__|forgotten)\.py differs") as caught:
+        craft.bundle(tmp_path / "b", tmp_path, put_in=folder, targets=[craft.HERE, OTHER], own=own_for_here)
+    assert str(old) in str(caught.value)
+    assert f"--for {OTHER.platform} --python {OTHER.python}" in str(caught.value.remedy)
+    assert not (tmp_path / "b").exists()
+
+
+def test_what_no_index_has_is_named_with_the_command_that_builds_it(tmp_path: Path) -> None:
+    folder = craft.wheels(tmp_path / "wheels")
+    pythons = [BundleTarget(OTHER.platform, python) for python in ("3.12", "3.13")]
+    with pytest.raises(BundleError, match=rf"no wheels for Python 3\.12 on {OTHER.platform}: edgerag") as caught:
+        craft.bundle(tmp_path / "b", tmp_path, put_in=folder, targets=[craft.HERE, *pythons], own=own_for_here)
+    assert f"`python3 tools/prepare.py --wheels --for {OTHER.platform} --python 3.12,3.13`" in str(caught.value.remedy)
+
+
+def test_what_pip_does_not_have_is_no_matter_of_building(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    folder = craft.wheels(tmp_path / "wheels")
+    next(folder.glob("rubber-*.whl")).unlink()
+    with pytest.raises(BundleError, match="rubber") as caught:
+        craft.bundle(tmp_path / "b", tmp_path, put_in=folder)
+    assert "prepare.py" not in str(caught.value.remedy)
+
+
+def own_for_here(folder: Path) -> Path:
+    return craft.own_wheel(folder, machine=craft.HERE.platform)
