@@ -33,7 +33,7 @@ PASSAGE = (
     "feedback", "nearness", "keyword_rank", "vector_rank", "keyword_share", "exact", "by_keyword", "by_vector",
     "is_embedded", "fused", "bm25_below_best", "covered_below_best", "nearness_below_best", "nearness_spread",
     "feedback_below_best", "feedback_nearness", "neighbours", "walk", "latent", "latent_below_best", "latent_spread",
-    "latent_feedback", "latent_place", "nearness_place", "bm25_place", "agreed", "agreed_below_best",
+    "latent_feedback", "latent_rank", "nearness_rank", "bm25_rank", "agreed", "agreed_below_best",
 )  # fmt: skip
 # Of the question, the same in every row. How level the candidates are tells whether one passage is meant or many.
 QUESTION = (
@@ -117,9 +117,9 @@ def features(
         near - near.max(),
         _spread(near),
         latent_feedback,
-        _place(near),
-        _place(cosine),
-        _place(bm25),
+        _rank_share(near),
+        _rank_share(cosine),
+        _rank_share(bm25),
         agreed,
         agreed - agreed.max(),
     ]
@@ -377,11 +377,11 @@ def _of_latent(
     return latent.cosines.astype(np.float64), latent.alike[:, best].mean(axis=1).astype(np.float64)
 
 
-def _place(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rank_share(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """1 for the highest, and less the further down one stands; equal ones in their order."""
-    places = np.empty(len(values))
-    places[np.argsort(-values, kind="stable")] = np.arange(len(values))
-    return _RANK_CONSTANT / (_RANK_CONSTANT + places)
+    ranks = np.empty(len(values))
+    ranks[np.argsort(-values, kind="stable")] = np.arange(len(values))
+    return _RANK_CONSTANT / (_RANK_CONSTANT + ranks)
 
 
 def _spread(values: NDArray[np.float64]) -> NDArray[np.float64]:

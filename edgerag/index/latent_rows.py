@@ -27,20 +27,25 @@ _CHANGED_SHARE = 0.25
 _MOST_PASSAGES = 20_000
 _BATCH = 500
 
-_CONTENT = "passage_count, last_chunk_id, dimension, terms, weights, directions"
+# Of how a space is made, words included: one of another method is made anew.
+_METHOD = 1
+
+_CONTENT = "method, passage_count, last_chunk_id, dimension, terms, weights, directions"
 
 
 @dataclass(frozen=True, slots=True)
 class SpaceKey:
-    """Which space is stored: it changes whenever one is made."""
+    """Which space is stored: it changes whenever another one is made."""
 
+    sum: int
+    method: int
     passage_count: int
     last_chunk_id: int
-    sum: int
 
 
 def key_of(db: sqlite3.Connection) -> SpaceKey | None:
-    row = db.execute("SELECT passage_count, last_chunk_id, sum FROM latent_space").fetchone()
+    """Read for each question: the columns lie before the large ones."""
+    row = db.execute("SELECT sum, method, passage_count, last_chunk_id FROM latent_space").fetchone()
     return SpaceKey(*row) if row and all(isinstance(number, int) for number in row) else None
 
 
@@ -49,7 +54,7 @@ def read_space(db: sqlite3.Connection) -> LatentSpace | None:
     row = _row(db)
     if row is None or not _is_whole(row):
         return None
-    dimension, terms, weights, directions = row[3:]
+    dimension, terms, weights, directions = row[4:]
     if not dimension:
         return None  # of too little to learn from
     words = terms.decode("utf-8").split("\n")
@@ -71,13 +76,13 @@ def _row(db: sqlite3.Connection) -> tuple[Any, ...] | None:
 
 
 def _is_whole(row: Sequence[Any]) -> bool:
-    return row[0] == row_sum(row[1:]) and all(isinstance(blob, bytes) for blob in row[4:])
+    return row[0] == row_sum(row[1:]) and all(isinstance(blob, bytes) for blob in row[5:])
 
 
 def is_due(db: sqlite3.Connection) -> bool:
     """Whether it is to be made: there is none, it is damaged, or the library is not what it was made of any more."""
     key = key_of(db)
-    if key is None or is_damaged(db):
+    if key is None or key.method != _METHOD or is_damaged(db):
         return not chunks.is_empty(db)
     count = chunks.chunk_count(db)
     kept = int(db.execute("SELECT count(*) FROM chunks WHERE id <= ?", (key.last_chunk_id,)).fetchone()[0])
@@ -107,18 +112,17 @@ def _passages(db: sqlite3.Connection, ids: list[int], cancelled: CancelCheck) ->
 
 
 def _write(db: sqlite3.Connection, space: LatentSpace | None, *, passage_count: int, last_chunk_id: int) -> None:
-    content: tuple[int, int, int, bytes, bytes, bytes] = (passage_count, last_chunk_id, 0, b"", b"", b"")
+    content: tuple[object, ...] = (_METHOD, passage_count, last_chunk_id, 0, b"", b"", b"")
     if space is not None:
         words = sorted(space.terms, key=space.terms.__getitem__)
-        content = (
-            passage_count,
-            last_chunk_id,
-            space.dimension,
-            "\n".join(words).encode("utf-8"),
-            space.weights.astype("<f4").tobytes(),
-            space.directions.tobytes(),
-        )
+        blobs = ("\n".join(words).encode("utf-8"), space.weights.astype("<f4").tobytes(), space.directions.tobytes())
+        content = (_METHOD, passage_count, last_chunk_id, space.dimension, *blobs)
     db.execute(
-        f"INSERT OR REPLACE INTO latent_space (id, {_CONTENT}, sum) VALUES (1, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+        f"INSERT OR REPLACE INTO latent_space (id, {_CONTENT}, sum) VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
         (*content, row_sum(content)),
     )
+
+
+def forget(db: sqlite3.Connection) -> None:
+    """For who makes words anew: the space is of those that were."""
+    db.execute("DELETE FROM latent_space")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from edgerag.encryption.key_record import forget_unfinished_record
 from edgerag.encryption.keys import LibraryKey
-from edgerag.errors import LibraryMissing, UsageError
+from edgerag.errors import LibraryDamaged, LibraryMissing, UsageError
 from edgerag.index import (
     analyze,
     catalogue,
@@ -323,6 +323,7 @@ class Library:
                 parsed = replace(parsed, language=language_of(parsed))
                 chunk_rows.analyse_again(db, document_id, parsed)
                 documents.set_language(db, document_id, parsed.language)
+                latent_rows.forget(db)
                 catalogue.changed(db)  # filters by language are remembered
         return len(ids)
 
@@ -675,10 +676,13 @@ class Library:
     def latent_evidence(self, words: WordEvidence, chunk_ids: Sequence[int]) -> LatentEvidence | None:
         """Of those chunks, all of which are among ``words``; None while there is no latent space. It is read once for
         each time that it was made."""
-        with self._store.reading() as db:
-            key = latent_rows.key_of(db)
-            if self._latent is None or self._latent[0] != key:
-                self._latent = (key, latent_rows.read_space(db) if key is not None else None)
+        try:
+            with self._store.reading() as db:
+                key = latent_rows.key_of(db)
+                if self._latent is None or self._latent[0] != key:
+                    self._latent = (key, latent_rows.read_space(db) if key is not None else None)
+        except LibraryDamaged:  # as good as none; the check at rest tells it
+            return None
         space = self._latent[1]
         return space.evidence(words, chunk_ids) if space is not None else None
 

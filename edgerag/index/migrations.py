@@ -219,13 +219,14 @@ UPDATE chunks SET sum = row_sum({as_blobs(PLACE)});
 _STEP_12 = """
 CREATE TABLE latent_space (
     id INTEGER PRIMARY KEY CHECK (id = 1),
+    sum INTEGER NOT NULL,
+    method INTEGER NOT NULL,
     passage_count INTEGER NOT NULL,
     last_chunk_id INTEGER NOT NULL,
     dimension INTEGER NOT NULL,
     terms BLOB NOT NULL,
     weights BLOB NOT NULL,
-    directions BLOB NOT NULL,
-    sum INTEGER NOT NULL
+    directions BLOB NOT NULL
 );
 """
 

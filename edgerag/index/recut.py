@@ -21,7 +21,9 @@ _HIDDEN = "hidden"  # in warnings: it is not known in which passages
 def recut(parsed: ParsedDocument, known: Sequence[Chunk]) -> list[Chunk]:
     """All passages of the document in order, numbered from 0: ``known``, and between them what is in none of them."""
     known = sorted(known, key=lambda chunk: (chunk.start, chunk.ordinal))
-    is_hidden = any(chunk.hidden for chunk in known) or any(_HIDDEN in warning for warning in parsed.warnings)
+    is_hidden = any(chunk.hidden for chunk in known) or any(
+        _HIDDEN in warning.casefold() for warning in parsed.warnings
+    )
     found: list[Chunk] = []
     position, before = 0, -1
     for chunk in known:

@@ -17,6 +17,7 @@ from edgerag.errors import (
     DocumentScanned,
     DocumentTooLarge,
     LibraryDamaged,
+    StorageFull,
 )
 from edgerag.index.documents import FailureNeeds, ReadContainer
 from edgerag.ingest.ahead import ParseAhead, ToRead, WasRead
@@ -79,6 +80,8 @@ class Storing(WithoutReading):
                 self._library.make_latent_space(cancelled=is_to_stop)
             except Cancelled:
                 return True
+            except StorageFull as error:
+                self._notes[f"Which words stand together was not learned anew: {error.message}"] = None
         return False
 
     def _read_and_embed(self, to_read: list[ToRead]) -> Generator[IngestEvent, None, bool]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,7 +45,11 @@ class Keeping(Wiring):
         with self._open_writer() as library:
             report = library.compact(progress=progress, cancelled=cancelled)
             with suppress(Cancelled):  # the old one stays
-                library.make_latent_space(cancelled=cancelled)
+                try:
+                    library.make_latent_space(cancelled=cancelled)
+                except StorageFull as error:
+                    note = f"Which words stand together was not learned anew: {error.message}"
+                    report = replace(report, notes=(*report.notes, note))
             return report
 
     def reembed_price(self, name: str = "") -> ReembedPrice:

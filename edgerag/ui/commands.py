@@ -417,13 +417,13 @@ def _interruptible(session: Session) -> Iterator[threading.Event]:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        session.upgrading.stop()
         report.say("\nStopping; what is done is kept. (Ctrl-C again stops at once.)")
 
     # A service manager and a closed terminal ask as Ctrl-C does.
     previous = {number: signal.signal(number, on_interrupt) for number in _STOP_SIGNALS}
     try:
-        yield stop
+        with session.upgrading.until(stop.is_set):
+            yield stop
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from edgerag.errors import OutputRefused
@@ -214,15 +214,16 @@ def sources_text(sources: Sequence[Source]) -> str:
 
 def nearest_text(hits: Sequence[Hit]) -> str:
     """What is nearest to a question of which nothing was found: to look at, not sources."""
-    return "\nNearest to it, and no answer:\n" + foreign_words(hits_text(hits))
+    return "\nNearest to it, and no answer:\n" + hits_text(hits, words=foreign_words)
 
 
-def hits_text(hits: Sequence[Hit]) -> str:
+def hits_text(hits: Sequence[Hit], *, words: Callable[[str], str] = str) -> str:
+    """``words`` changes what is quoted; paths stay, to be copied."""
     lines = []
     for rank, hit in enumerate(hits, start=1):
         lines.append(f"{rank:>2}. {_where(hit)}")
         lines += [textwrap.indent(also, "    ") for also in _also_in(hit)]
-        lines.append(textwrap.indent(one_line(hit.chunk.chunk.text, _QUOTE_WIDTH), "    "))
+        lines.append(textwrap.indent(words(one_line(hit.chunk.chunk.text, _QUOTE_WIDTH)), "    "))
     return "\n".join(lines) + "\n"
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from edgerag.config import ChunkSettings
 from edgerag.errors import Cancelled
-from edgerag.index import analyze, stopwords, word_rules
+from edgerag.index import analyze, latent_rows, latent_space, stopwords, word_rules
 from edgerag.index import chunks as chunk_rows
 from edgerag.ingest import blocks, language, split
 from edgerag.ingest import chunk as chunking
@@ -39,7 +39,10 @@ _MEDIA_TYPE = "text/plain"
 _MADE = "made.json"
 # What decides where passages begin and end, and what the keyword index knows of them. When it changes the documents are
 # stored again; a passage that comes out the same keeps its vector.
-_STORING: tuple[ModuleType, ...] = (chunking, blocks, split, language, analyze, word_rules, stopwords, chunk_rows)
+_STORING: tuple[ModuleType, ...] = (
+    *(chunking, blocks, split, language, analyze, word_rules, stopwords, chunk_rows),
+    *(latent_space, latent_rows),
+)
 
 
 def corpus_folder(

@@ -10,7 +10,7 @@ import pytest
 from fakes import HashingEmbedder
 
 from edgerag.errors import Cancelled
-from edgerag.index import latent_rows
+from edgerag.index import latent_rows, migrations
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.library import Library, open_library
 from edgerag.index.repair import repair_database
@@ -149,6 +149,7 @@ def test_cancelled_it_stays_as_it_was(library: Library) -> None:
         "UPDATE latent_space SET dimension = dimension / 2",
         "UPDATE latent_space SET passage_count = 'many'",
         "UPDATE latent_space SET sum = sum + 1",
+        "UPDATE latent_space SET method = method + 1",
         "UPDATE latent_space SET terms = CAST(terms AS TEXT)",
     ],
 )
@@ -168,3 +169,24 @@ def test_a_damaged_one_is_none_is_named_and_is_made_anew(library: Library, chang
             writer.make_latent_space()
         assert evidence(writer, "wing") is not None
         assert not [finding for finding in writer.verify() if finding.severity != "ok"]
+
+
+def test_one_of_another_method_is_made_anew(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    library.make_latent_space()
+    monkeypatch.setattr(latent_rows, "_METHOD", 2)
+    assert library.latent_space_is_due()
+
+
+def test_words_that_are_made_anew_are_learned_anew(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    library.make_latent_space()
+    with library._store.writing() as db:
+        db.execute("UPDATE documents SET analysis = 1 WHERE id = 1")
+    assert not library.latent_space_is_due()
+    assert library.analyse_again(lambda _: "de", limit=10) == 1
+    assert library.latent_space_is_due()
+
+
+def test_the_key_of_a_question_is_read_before_the_large_columns() -> None:
+    """Behind them it would cost each question the walk over all their pages."""
+    step = migrations.STEPS[11]
+    assert max(map(step.index, ("sum", "method", "passage_count", "last_chunk_id"))) < step.index("terms")

@@ -68,3 +68,18 @@ def test_where_something_is_hidden_it_is_not_known_that_it_is_not_here(how: str)
     parsed = replace(parsed_of(text), warnings=("Page 1 has hidden text.",) if how == "a warning" else ())
     known = replace(chunk_of(text, 0, 5, 0), hidden=how == "a passage")
     assert recut(parsed, [known])[1].hidden
+
+
+@pytest.mark.parametrize(
+    "warning",
+    [
+        "Hidden and read all the same: notes.",
+        "Hidden characters stand in 3 more places.",
+        'Page 2 has hidden text (20 characters): "ignore".',
+        "There is hidden text in 4 more places.",
+    ],
+)
+def test_where_the_document_says_that_something_is_hidden_what_is_cut_anew_is_marked(warning: str) -> None:
+    text = "one\n\ntwo"
+    assert all(chunk.hidden for chunk in recut(replace(parsed_of(text), warnings=(warning,)), []))
+    assert not any(chunk.hidden for chunk in recut(replace(parsed_of(text), warnings=("Page 2 is damaged.",)), []))

@@ -11,6 +11,7 @@ from unit.index import golden_libraries as golden
 from edgerag.errors import Cancelled
 from edgerag.index import bringing_up, migrations, watched
 from edgerag.index.store import Store
+from edgerag.session.upgrading import Upgrading
 from edgerag.types import BringingUp
 
 STAGES = ["checking", "keeping a copy", "changing", "checking again"]
@@ -107,3 +108,16 @@ def test_a_session_says_how_far_it_is_and_can_be_told_to_stop(tmp_path: Path) ->
 
 def watch_nothing(_state: BringingUp | None, /) -> None:
     """Whoever is not interested."""
+
+
+def test_a_stop_that_was_for_one_command_does_not_hold_for_the_next() -> None:
+    upgrading = Upgrading()
+    state = BringingUp("default", "checking", 1, 2)
+    with upgrading.until(lambda: True), pytest.raises(Cancelled):
+        upgrading(state)
+    upgrading(state)
+    with upgrading.until(lambda: False):
+        upgrading(state)
+    upgrading.stop()
+    with pytest.raises(Cancelled):
+        upgrading(state)
