@@ -199,6 +199,7 @@ class Library:
         self.residency = residency
         self._segments = self._segment_set()
         self._counted: tuple[tuple[object, ...], TermCounts] | None = None
+        self._own_rules: tuple[tuple[int, int], tuple[Rules, ...]] | None = None
         self._unpacked = UnpackedParts()
         self._mean: tuple[tuple[int, int], tuple[Vectors, int]] | None = None  # as of a generation
         with translated(folder):
@@ -623,7 +624,16 @@ class Library:
     def word_rules(self) -> tuple[Rules, ...]:
         """Those by which the words of its documents were made, and those of a query are."""
         with self._store.reading() as db:
-            return keywords.rules_of_library(db)
+            return self._rules(db)
+
+    def _rules(self, db: sqlite3.Connection, given: Sequence[Rules] | None = None) -> tuple[Rules, ...]:
+        """Those given, else its own, which are looked up once for each change: each step of a question needs them."""
+        if given is not None:
+            return tuple(given)
+        state = _state(db)
+        if self._own_rules is None or self._own_rules[0] != state:
+            self._own_rules = (state, keywords.rules_of_library(db))
+        return self._own_rules[1]
 
     def search_keywords(
         self, query: str, *, limit: int, where: Filter | None = None, rules: Sequence[Rules] | None = None
@@ -631,6 +641,7 @@ class Library:
         """The best chunks by BM25 among the documents of ``where``, higher is better; equal scores by id. ``rules``:
         for this as for all below, those of several libraries together; None for its own."""
         with self._store.reading() as db:
+            rules = self._rules(db, rules)
             counts = self._counts(db, query, rules)
             return keywords.search(db, query, limit=limit, where=where, rules=rules, counts=counts)
 
@@ -699,13 +710,11 @@ class Library:
     def term_counts(self, query: str, *, rules: Sequence[Rules] | None = None) -> TermCounts:
         """What BM25 counts here for the query."""
         with self._store.reading() as db:
-            return self._counts(db, query, rules)
+            return self._counts(db, query, self._rules(db, rules))
 
-    def _counts(self, db: sqlite3.Connection, query: str, rules: Sequence[Rules] | None) -> TermCounts:
+    def _counts(self, db: sqlite3.Connection, query: str, rules: tuple[Rules, ...]) -> TermCounts:
         """Those of the last query are kept: planning and ranking ask for the same, and common words take a while."""
-        rules = keywords.rules_of_library(db) if rules is None else tuple(rules)
-        (version,) = db.execute("PRAGMA data_version").fetchone()  # changes with what others write, the other with ours
-        key = (query, rules, int(version), db.total_changes)
+        key = (query, rules, *_state(db))
         if self._counted is None or self._counted[0] != key:
             self._counted = (key, keywords.term_counts(db, query, rules))
         return self._counted[1]
@@ -734,6 +743,7 @@ class Library:
     ) -> WordEvidence:
         """The words of a query and of chunks as the index compares them, weighed by ``counts``; None for its own."""
         with self._store.reading() as db:
+            rules = self._rules(db, rules)
             counts = counts or self._counts(db, query, rules)
             return evidence.evidence(db, query, chunk_ids, counts=counts, rules=rules)
 
@@ -746,6 +756,7 @@ class Library:
     ) -> dict[str, float]:
         """Content words of a query with their idf in the library, in order; 0.0 for one that stands nowhere."""
         with self._store.reading() as db:
+            rules = self._rules(db, rules)
             counts = counts or self._counts(db, query, rules)
             return keywords.weights(db, query, counts=counts, rules=rules)
 
@@ -778,6 +789,12 @@ class Library:
         findings = health.verify(self._folder, self._store, self._identity, self.residency)
         self._place.check()
         return findings
+
+
+def _state(db: sqlite3.Connection) -> tuple[int, int]:
+    """Changes with whatever others or this connection write."""
+    (version,) = db.execute("PRAGMA data_version").fetchone()
+    return int(version), db.total_changes
 
 
 def _nothing(_: sqlite3.Connection) -> None:
