@@ -27,6 +27,7 @@ _FEWEST_HOLDERS = 2  # a word of one passage stands beside nothing else
 _OVERSAMPLED = 16
 _ITERATIONS = 2
 _SEED = 0
+_WEAKEST = 1e-6  # of the strongest; what is weaker is what single precision rounds off
 _BLOCK_CELLS = 32_768  # of the sparse matrix, multiplied at a time
 _STEPS = 127  # of a direction, either way
 # What so many occurrences in one passage count; more count no more.
@@ -115,7 +116,7 @@ class _Sparse:
         )
 
     def strongest_directions(self, count: int) -> Matrix:
-        """(t, count) right singular vectors, strongest first."""
+        """(t, at most count) right singular vectors, strongest first; of no strength none, where passages repeat."""
         random = np.random.default_rng(_SEED)
         width = min(count + _OVERSAMPLED, self._by_row.count, self._by_column.count)
         start = random.standard_normal((self._by_column.count, width)).astype(np.float32)
@@ -126,8 +127,8 @@ class _Sparse:
         projected = self._by_column.times(basis).astype(np.float64)  # (t, width)
         strengths, mixing = np.linalg.eigh(projected.T @ projected)
         strongest = np.argsort(-strengths, kind="stable")[:count]
-        scale = np.sqrt(np.maximum(strengths[strongest], np.finfo(np.float32).tiny))
-        directions: Matrix = (projected @ (mixing[:, strongest] / scale)).astype(np.float32)
+        strongest = strongest[strengths[strongest] > _WEAKEST * strengths.max()]
+        directions: Matrix = (projected @ (mixing[:, strongest] / np.sqrt(strengths[strongest]))).astype(np.float32)
         return directions
 
 

@@ -318,12 +318,13 @@ class ThreadStore:
     # ------------------------------------------------------------ what is done to them
 
     def rename(self, thread_id: int, title: str) -> ThreadHead:
-        """Raises UsageError for a title without words."""
+        """Raises UsageError for a title without words, ThreadsError for a damaged record, which stays as it is."""
         name = title_of(rows.storable(title))
         if not name:
             raise UsageError("A title needs at least one word.")
         with self._database.writing() as db:
             rows.head(db, thread_id)
+            sums.refuse_damaged_thread(db, thread_id)
             self._change_thread(db, thread_id, "title", name)
             return rows.head(db, thread_id)
 

@@ -64,6 +64,15 @@ def refuse_damaged_exchange(db: sqlite3.Connection, exchange_id: int) -> None:
         raise damaged_exchange(exchange_id, row[0])
 
 
+def refuse_damaged_thread(db: sqlite3.Connection, thread_id: int) -> None:
+    """To be called before a change of what it is called. Raises ThreadsError."""
+    if not thread_is_whole(db, thread_id):
+        raise ThreadsError(
+            f"The record of thread {thread_id} is damaged: it keeps what is left of its name.",
+            remedy="The rest of the thread can be read and exported. Delete the thread, or leave it.",
+        )
+
+
 def damaged_exchange(exchange_id: int, thread_id: object) -> ThreadsError:
     return ThreadsError(
         f"Question {exchange_id} of thread {thread_id} is damaged.",

@@ -206,7 +206,7 @@ def sources_text(sources: Sequence[Source]) -> str:
     lines = ["", "Sources"]
     for source in sources:
         mark = "*" if source.cited else " "
-        lines.append(f"{mark}[{source.number}] {_where(source.hit)}")
+        lines.append(f"{mark}[{source.number}] {_where(source.hit, words=foreign_words)}")
         lines += [textwrap.indent(also, "      ") for also in _also_in(source.hit)]
         lines.append(textwrap.indent(f'"{foreign_words(one_line(source.quote, _QUOTE_WIDTH))}"', "      "))
     return "\n".join(lines) + "\n"
@@ -218,17 +218,17 @@ def nearest_text(hits: Sequence[Hit]) -> str:
 
 
 def hits_text(hits: Sequence[Hit], *, words: Callable[[str], str] = str) -> str:
-    """``words`` changes what is quoted; paths stay, to be copied."""
+    """``words`` changes what is a document's own; paths stay, to be copied."""
     lines = []
     for rank, hit in enumerate(hits, start=1):
-        lines.append(f"{rank:>2}. {_where(hit)}")
+        lines.append(f"{rank:>2}. {_where(hit, words=words)}")
         lines += [textwrap.indent(also, "    ") for also in _also_in(hit)]
         lines.append(textwrap.indent(words(one_line(hit.chunk.chunk.text, _QUOTE_WIDTH)), "    "))
     return "\n".join(lines) + "\n"
 
 
-def _where(hit: Hit) -> str:
-    headings = " > ".join(headings_below(hit.chunk))
+def _where(hit: Hit, *, words: Callable[[str], str]) -> str:
+    headings = words(" > ".join(headings_below(hit.chunk)))
     where = f"{in_library(hit.chunk)}{short_path(hit.chunk.path)}, {full_place(hit.chunk)}"
     return one_line(f"{where} ({headings})" if headings else where, 200)
 

@@ -45,9 +45,16 @@ class SourceMarks:
         return not (
             block.startswith("(", end)
             or is_index(before)
+            or _is_of_markdown(block, start, end)
             or _IN_ADDRESS.search(before)
             or is_copied(before, block[start:end], self.texts)
         )
+
+
+def _is_of_markdown(block: str, start: int, end: int) -> bool:
+    """Whether a bracket says where other brackets lead, at the beginning of a line, or stands in brackets itself."""
+    begins_line = not block[block.rfind("\n", 0, start) + 1 : start].strip()
+    return (begins_line and block.startswith(":", end)) or (block[:start].endswith("[") and block.startswith("]", end))
 
 
 NO_MARKS = SourceMarks()

@@ -40,7 +40,7 @@ def escaped(text: str) -> str:
 
 
 def rewritten(markdown: str, marks: SourceMarks = NO_MARKS, *, target: str = "") -> str:
-    """An answer's Markdown, structure kept, all else text; its marks lead to the heading ``target``."""
+    """An answer's Markdown, structure kept, all else text; its marks lead to the place ``target``."""
     tokens = parsed(plain(markdown), marks)
     for child in (child for token in tokens for child in token.children or () if child.type == SOURCE_MARK):
         child.meta["target"] = target
@@ -52,15 +52,25 @@ def _exchange(exchange: Exchange, found: Sequence[FoundSource], place: int) -> l
     parts = ["---", _quoted(exchange.question)]
     about = filter_words(exchange.where)
     parts += [f"*{escaped(f'Asked only of: {about}')}*"] if about else []
-    marks, target = marks_of_exchange(exchange), f"sources-of-answer-{place}"
+    marks, target = marks_of_exchange(exchange), f"sources:{place}"
     marks = replace(marks, numbers=marks.numbers & {each.source.number for each in found})
     parts += [rewritten(exchange.text, marks, target=target)] if exchange.text.strip() else []
     notes = exchange.answer.notes if exchange.answer is not None else ()
     parts += [f"*{escaped(' '.join(note.split()))}*" for note in (ending(exchange), *notes) if note.strip()]
     parts += [f"\\[?\\] {escaped(' '.join(f'“{words}” {reason}'.split()))}" for words, reason in doubts(exchange)]
     if found:
-        # Readers of Markdown make the name of a place of a heading: sources-of-answer-1.
-        parts.append("\n".join([f"#### Sources of answer {place}", "", *(_source(each) for each in found)]))
+        # Named by itself: a heading of an answer may have the same words, and no heading gives a name with a colon.
+        parts.append(
+            "\n".join(
+                [
+                    f'<a id="{target}"></a>',
+                    "",
+                    f"#### Sources of answer {place}",
+                    "",
+                    *(_source(each) for each in found),
+                ]
+            )
+        )
     return parts
 
 

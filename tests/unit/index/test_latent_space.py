@@ -117,6 +117,25 @@ def test_however_the_products_are_cut_it_is_the_same(cells: int, monkeypatch: py
     assert np.array_equal(space_of(TEXTS).directions, whole.directions)
 
 
+@pytest.mark.parametrize(("distinct", "copies"), [(10, 10), (5, 20), (10, 100), (3, 30), (60, 8)])
+def test_copies_of_few_texts_leave_each_nearest_to_itself(distinct: int, copies: int) -> None:
+    texts = [" ".join(f"word{(7 * number + step) % 90}" for step in range(6)) for number in range(distinct)]
+    space = space_of(texts * copies)
+    assert space.dimension <= distinct
+    assert float(np.abs(space.weights).max()) < 10
+    for number, text in enumerate(texts):
+        found = cosines(space, text.split(), texts)
+        assert found[number] == pytest.approx(1, abs=0.02)
+        assert max(found) <= found[number] + 1e-6
+
+
+def test_forms_of_one_template_differ_by_what_is_filled_in() -> None:
+    forms = [f"form of station name city{number % 10} state state{number % 7} checked" for number in range(300)]
+    found = cosines(space_of(forms), ["city3"], forms[:10])
+    assert int(np.argmax(found)) == 3
+    assert sorted(found)[-2] < found[3] - 0.1
+
+
 def test_it_stops_when_cancelled() -> None:
     with pytest.raises(Cancelled):
         make_space(map(passage, TEXTS), cancelled=lambda: True)

@@ -192,3 +192,16 @@ def test_one_of_the_first_version_gets_checksums_and_what_is_no_conversation_get
     assert db.execute("PRAGMA user_version").fetchone() == (len(STEPS),)
     assert db.execute("SELECT count(*) FROM exchanges WHERE sum IS NULL").fetchone() == (1,)
     db.close()
+
+
+def test_a_damaged_name_is_not_written_over(file: Path) -> None:
+    change(file, "UPDATE threads SET title = 'Which torque do the lid nails need?' WHERE id = 1")
+    store = ThreadStore(file)
+    with pytest.raises(ThreadsError, match="thread 1 is damaged"):
+        store.rename(1, "New")
+    store.close()
+    with sqlite3.connect(file) as db:
+        assert db.execute("SELECT title FROM threads WHERE id = 1").fetchone() == (
+            "Which torque do the lid nails need?",
+        )
+    db.close()

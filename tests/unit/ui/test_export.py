@@ -112,7 +112,7 @@ def test_no_reader_of_markdown_finds_anything_to_act_on() -> None:
     html = all_html(markdown)
     assert not [tag for tag, _ in elements(html) if tag in ("img", "script")]
     links = [attributes for tag, attributes in elements(html) if tag == "a"]
-    assert links == [{"href": "#sources-of-answer-1"}], "its mark, which leads to its sources"
+    assert links == [{"href": "#sources:1"}, {"id": "sources:1"}], "its mark, and the place that it leads to"
     assert not DANGEROUS & set(markdown)
     assert "http://" not in markdown and "www.evil" not in markdown, "readers make links of bare addresses"
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html, "and it is there to read"

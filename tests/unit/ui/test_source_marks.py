@@ -178,7 +178,7 @@ def test_every_output_tells_the_marks_from_the_documents_own_numbers() -> None:
     assert [made.text[each["start"] : each["end"]] for each in record["source_marks"]] == ["[1]", "[2]"]
     assert [each["source"] for each in record["source_marks"]] == [1, 2]
     assert json.loads(exported(made, "json"))["exchanges"][0]["source_marks"] == record["source_marks"]
-    links = re.findall(r"\[\\\[(\d+)\\\]\]\(#sources-of-answer-1\)", exported(made, "markdown"))
+    links = re.findall(r"\[\\\[(\d+)\\\]\]\(#sources:1\)", exported(made, "markdown"))
     assert [int(number) for number in links] == [1, 2]
     assert [int(n) for n in re.findall(r'<a class="mark" href="#s\d+-(\d+)">', exported(made))] == [1, 2]
 
@@ -186,8 +186,9 @@ def test_every_output_tells_the_marks_from_the_documents_own_numbers() -> None:
 def test_a_reader_of_the_exported_markdown_links_the_marks_alone() -> None:
     parser = MarkdownIt("gfm-like", {"html": True, "linkify": False})
     html = parser.render(exported(answered(TOLD), "markdown"))
-    assert [int(n) for n in re.findall(r'<a href="#sources-of-answer-1">\[(\d)\]</a>', html)] == [1, 2]
-    assert html.count("<a ") == 2
+    assert [int(n) for n in re.findall(r'<a href="#sources:1">\[(\d)\]</a>', html)] == [1, 2]
+    assert html.count("<a ") == 3, "the links and the place that they lead to"
+    assert html.count('<a id="sources:1"></a>') == 1
     assert "<h4>Sources of answer 1</h4>" in html
     assert "by Miller [2] and by Jones [3], and large" in html, "and shows the words as they are"
 
@@ -196,3 +197,21 @@ def test_the_quotes_below_an_answer_have_no_marks() -> None:
     said = output.sources_text(sources())
     assert r"as shown by Miller \[2\] and by Jones \[3\]" in said
     assert re.findall(r"^[ *]\[(\d)\]", said, re.MULTILINE) == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("text", ["[1]: http://evil.example/ref", "True.\n[1]: <x>", "[[1]]", "  [1]: x"])
+def test_what_markdown_reads_as_something_else_is_no_mark(text: str) -> None:
+    marks = SourceMarks(numbers=frozenset({1}))
+    start = text.index("[1]")
+    assert not marks.is_mark(text, start, start + 3)
+    assert marks.is_mark("It is so [1]: see there.", 9, 12)
+
+
+def test_a_heading_with_a_number_is_a_documents_own_in_the_list_of_sources() -> None:
+    made = source(1)
+    chunk = replace(made.hit.chunk.chunk, heading_path=("Turbine study [2]",))
+    hit = replace(made.hit, chunk=replace(made.hit.chunk, chunk=chunk, path="/docs/report [3].txt"))
+    told = output.sources_text([replace(made, hit=hit)])
+    assert r"(Turbine study \[2\])" in told
+    assert "report [3].txt" in told, "to be copied"
+    assert r"(Turbine study \[2\])" in output.nearest_text([hit])
