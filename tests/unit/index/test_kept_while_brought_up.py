@@ -31,9 +31,10 @@ class _Killed(BaseException):
 def killed_behind(step: int) -> Iterator[None]:
     """The program ends when so many steps of the schema are done."""
 
-    def migrate(db: Any, *, where: str, steps: Any) -> None:
-        whole(db, where=where, steps=steps[:step])
-        raise _Killed
+    def migrate(db: Any, *, where: str, steps: Any, until: int) -> None:
+        whole(db, where=where, steps=steps, until=min(until, step))
+        if until >= step:
+            raise _Killed
 
     whole = migrations.migrate
     with pytest.MonkeyPatch.context() as patch, pytest.raises(_Killed):

@@ -314,7 +314,7 @@ def test_a_library_of_version_2_gets_version_1_names(tmp_path: Path, opened: Any
             "ALTER TABLE documents DROP COLUMN dated_ns; ALTER TABLE documents DROP COLUMN around_sha256;"
             "ALTER TABLE documents DROP COLUMN ocr; DROP TABLE mounts;"
             "ALTER TABLE documents DROP COLUMN facts_sum; ALTER TABLE documents DROP COLUMN structure_sum;"
-            "ALTER TABLE chunks DROP COLUMN sum;"
+            "ALTER TABLE chunks DROP COLUMN sum; DROP TABLE latent_space;"
             "PRAGMA user_version = 2;"
         )
     Store(library.folder, mode="read", steps=migrations.STEPS[:2]).close()
