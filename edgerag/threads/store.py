@@ -365,13 +365,17 @@ class ThreadStore:
                 )
 
     def draft(self, thread_id: int | None, *, library: str) -> tuple[str, FilterText]:
-        """Nothing, where it is damaged: it stands where a person types, and would be sent."""
+        """What was typed and not sent. Raises ThreadsError where it is damaged: it would stand where a person types."""
         with self._database.reading() as db:
             row = db.execute(
-                f"SELECT text, filter FROM drafts WHERE library = ? AND thread_id = ? AND {sums.DRAFT_IS_WHOLE}",  # noqa: S608
+                f"SELECT text, filter, {sums.DRAFT_IS_WHOLE} FROM drafts WHERE library = ? AND thread_id = ?",  # noqa: S608
                 (rows.library_value(library), thread_id or 0),
             ).fetchone()
-            return (row[0], records.filter_from_json(row[1])) if row is not None else ("", FilterText())
+            if row is None:
+                return "", FilterText()
+            if not row[2]:
+                raise ThreadsError("What was typed here and not sent is damaged.", remedy="Type it anew.")
+            return row[0], records.filter_from_json(row[1])
 
     # ------------------------------------------------------------ whether they are whole
 

@@ -62,7 +62,11 @@ def shown(file: Path) -> list[tuple[str, ...]]:
         found += [("asked", question) for question in store.questions(library="default", limit=9)]
         for word in WORDS:
             found += [("found", str(match.head.id), match.excerpt) for match in store.search(word, library="default")]
-        draft, where = store.draft(None, library="default")
+        try:
+            draft, where = store.draft(None, library="default")
+        except ThreadsError as error:
+            assert "damaged" in error.message
+            draft, where = "", FilterText()
         return [*found, *([("draft", draft, str(where))] if draft else [])]
     finally:
         store.close()
