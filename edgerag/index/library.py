@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from edgerag.encryption.key_record import forget_unfinished_record
 from edgerag.encryption.keys import LibraryKey
-from edgerag.errors import LibraryDamaged, LibraryMissing, UsageError
+from edgerag.errors import LibraryDamaged, LibraryMissing, StorageFull, UsageError
 from edgerag.index import (
     analyze,
     catalogue,
@@ -706,6 +706,12 @@ class Library:
         """Learns which words stand together in the passages that are there. Raises Cancelled, which leaves it as it
         was, StorageFull."""
         latent_rows.make(self._store, cancelled=cancelled or _never)
+
+    def keep_latent_space(self) -> None:
+        """Makes it anew where it is time. On a full disk it stays as it is, and due: the next ingest says so."""
+        if self.latent_space_is_due():
+            with contextlib.suppress(StorageFull):
+                self.make_latent_space()
 
     def term_counts(self, query: str, *, rules: Sequence[Rules] | None = None) -> TermCounts:
         """What BM25 counts here for the query."""

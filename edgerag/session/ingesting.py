@@ -132,8 +132,7 @@ class Ingesting(Wiring):
             library.remove_documents([document.id for document in chosen])
             # Joining what is left can take long: the next ingest does it, or `library compact`.
             library.seal(merge=False)
-            if library.latent_space_is_due():
-                library.make_latent_space()
+            library.keep_latent_space()
         return chosen
 
     def tag(self, paths: Sequence[str], *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> list[Document]:

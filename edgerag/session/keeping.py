@@ -162,6 +162,5 @@ class Keeping(Wiring):
         with self._open_writer() as library:
             rescued = library.rescue()
             library.seal()
-            if library.latent_space_is_due():
-                library.make_latent_space()
+            library.keep_latent_space()
         return database, rescued

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fakes import HashingEmbedder
 
-from edgerag.errors import Cancelled
+from edgerag.errors import Cancelled, StorageFull
 from edgerag.index import latent_rows, migrations
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.library import Library, open_library
@@ -190,3 +190,18 @@ def test_the_key_of_a_question_is_read_before_the_large_columns() -> None:
     """Behind them it would cost each question the walk over all their pages."""
     step = migrations.STEPS[11]
     assert max(map(step.index, ("sum", "method", "passage_count", "last_chunk_id"))) < step.index("terms")
+
+
+def test_a_full_disk_costs_a_removal_nothing(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    library.make_latent_space()
+    library.remove_documents([1])
+
+    def full(*_: object, **__: object) -> None:
+        raise StorageFull("The disk is full.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(latent_rows, "make", full)
+        library.keep_latent_space()
+    assert library.latent_space_is_due()
+    library.keep_latent_space()
+    assert not library.latent_space_is_due()
