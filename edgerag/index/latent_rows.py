@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from edgerag.errors import Cancelled
 from edgerag.index import chunks, evidence
-from edgerag.index.latent_space import LatentSpace, make_space
+from edgerag.index.latent_space import LatentSpace, make_space, stop_if
 from edgerag.index.row_sums import row_sum
 from edgerag.index.store import Store
 from edgerag.types import CancelCheck, PassageWords
@@ -104,8 +103,7 @@ def make(store: Store, *, cancelled: CancelCheck) -> None:
 
 def _passages(db: sqlite3.Connection, ids: list[int], cancelled: CancelCheck) -> Iterator[PassageWords]:
     for start in range(0, len(ids), _BATCH):
-        if cancelled():
-            raise Cancelled("The latent space was not finished.")
+        stop_if(cancelled)
         batch = ids[start : start + _BATCH]
         found = evidence.passage_words(db, batch)
         yield from (found[chunk_id] for chunk_id in batch if chunk_id in found)

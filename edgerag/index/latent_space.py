@@ -146,8 +146,7 @@ class _Ordered:
         """(count, k) for (other side, k)."""
         product = np.zeros((self.count, factor.shape[1]), dtype=np.float32)
         for start, end in self._blocks():
-            if self.cancelled():
-                raise Cancelled("The latent space was not finished.")
+            stop_if(self.cancelled)
             groups, first = np.unique(self.groups[start:end], return_index=True)
             cells = factor[self.others[start:end]]
             cells *= self.values[start:end, None]
@@ -163,6 +162,12 @@ class _Ordered:
             end = int(starts[following]) if following < len(starts) else len(self.groups)
             yield start, end
             start = end
+
+
+def stop_if(cancelled: CancelCheck) -> None:
+    """Raises Cancelled."""
+    if cancelled():
+        raise Cancelled("The latent space was not finished.")
 
 
 def _known(texts: Sequence[Sequence[str]], terms: Mapping[str, int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

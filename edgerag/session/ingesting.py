@@ -187,7 +187,7 @@ class Ingesting(Wiring):
             )
 
         with (
-            self._with_key(self._library_folder, self.settings.library.name, opened) as library,
+            self._with_own_key(opened) as library,
             self._bulk_embedder(library.give_way) as embedder,
         ):
             yield library, embedder

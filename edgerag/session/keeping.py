@@ -154,9 +154,7 @@ class Keeping(Wiring):
         if not is_there(self._library_folder):
             raise self._missing(self.settings.library.name)
         self._browsing.close()
-        database = self._with_key(
-            self._library_folder,
-            self.settings.library.name,
+        database = self._with_own_key(
             lambda key: repair_database(self._library_folder, key=key, wanted=self._embedder_identity_or_none()),
         )
         with self._open_writer() as library:

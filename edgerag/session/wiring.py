@@ -301,9 +301,7 @@ class Wiring:
     def _library_identity(self) -> EmbedderIdentity | None:
         from edgerag.changeover import library_identity
 
-        return self._with_key(
-            self._library_folder,
-            self.settings.library.name,
+        return self._with_own_key(
             lambda key: library_identity(self._library_folder, key=key),
         )
 
@@ -453,6 +451,10 @@ class Wiring:
 
         return self._with_key(folder, name, opened)
 
+    def _with_own_key(self, use: Callable[[LibraryKey | None], T]) -> T:
+        """As :meth:`_with_key`, of the library in use."""
+        return self._with_key(self._library_folder, self.settings.library.name, use)
+
     def _with_key(self, folder: Path, name: str, use: Callable[[LibraryKey | None], T]) -> T:
         """What ``use`` makes of the library in ``folder`` with its key. Begun anew where another process encrypted it,
         or gave it another key, between the two. Raises LibraryReplaced where that does not end."""
@@ -474,9 +476,7 @@ class Wiring:
 
         if not is_there(self._library_folder):
             raise self._missing(self.settings.library.name)
-        return self._with_key(
-            self._library_folder,
-            self.settings.library.name,
+        return self._with_own_key(
             lambda key: open_library(
                 self._library_folder,
                 mode="write",
