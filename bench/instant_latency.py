@@ -94,6 +94,7 @@ def build(folder: Path, texts: Sequence[str], vectors: np.ndarray, embedder: Emb
             writer.put_vectors([chunk.id for chunk in pending], np.asarray(vectors[row : row + len(pending)]))
             row += len(pending)
         writer.seal()
+        writer.keep_latent_space()
 
 
 def put(writer: Library, number: int, texts: Sequence[str]) -> None:

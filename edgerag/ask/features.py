@@ -9,17 +9,15 @@ and the same each time; with a vector missing, what it would tell is 0.
 
 from __future__ import annotations
 
-import math
-from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgerag.types import AskedTerm, LatentEvidence, PassageWords, Scores, WordEvidence
+from edgerag.ask.word_features import word_columns
+from edgerag.types import LatentEvidence, Scores, WordEvidence
 
 if TYPE_CHECKING:
     from edgerag.types import Vectors
@@ -43,18 +41,9 @@ QUESTION = (
 )  # fmt: skip
 NAMES = PASSAGE + QUESTION
 
-_TITLE_WEIGHT = 1.5  # as the keyword leg weighs the columns
-_K1, _B = 1.2, 0.75
-_FLAT_K1, _FLAT_B = 0.9, 0.4  # other constants suit short and long passages
-_WINDOW_WORDS = 24  # about a sentence
-_NEAR_WORDS = 8
 _RANK_CONSTANT = 5
-_FEEDBACK_PASSAGES, _FEEDBACK_WORDS = 8, 20
 _NEIGHBOURS, _NEIGHBOUR_POWER = 8, 4
 _WALK_STEPS, _WALK_SHARE, _WALK_SHARPNESS = 3, 0.5, 6.0
-_LEAST_PART = 4  # letters of a word that is looked for inside others
-_STEM = 5  # letters that words of one family begin with
-_PART_SHARE, _STEM_SHARE, _PHRASE_SHARE = 0.7, 0.4, 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,26 +72,16 @@ def features(
     ``latent`` where no library has a latent space; it is in the order of ``found``."""
     if not found:
         return np.zeros((0, len(NAMES)), dtype=np.float32)
-    asked = _Asked(words.terms)
-    passages = [words.passages[each.chunk_id] for each in found]
-    bags = [Counter((*passage.body, *passage.title)) for passage in passages]
-    expansion = _feedback_words(found, passages, bags, asked.words, mean_words=words.mean_words)
-    own = np.array(
-        [
-            _of_words(passage, bag, asked, expansion, mean_words=words.mean_words)
-            for passage, bag in zip(passages, bags, strict=True)
-        ],
-        dtype=np.float64,
-    )
+    own = word_columns(words, [(each.chunk_id, each.scores.fused) for each in found])
     cosine, is_embedded, alike = _of_vectors(found, nearness)
     best_keyword = _best_keyword(found)
     legs = np.array([_of_legs(each, best_keyword=best_keyword) for each in found], dtype=np.float64)
-    bm25, covered, window, feedback = own[:, 0], own[:, 3], own[:, 8], own[:, 15]
+    bm25, covered, feedback = own.bm25, own.covered, own.feedback
     near, latent_feedback = _of_latent(legs[:, 6], latent)
     base = bm25 / max(bm25.max(), 1e-6) + cosine / max(cosine.max(), 1e-6)
     agreed = _spread(near) + _spread(cosine) + _spread(bm25)
     columns = [
-        own,
+        *own.columns(),
         cosine,
         legs[:, :6],
         is_embedded,
@@ -125,7 +104,7 @@ def features(
     ]
     question = [
         len(words.terms) / 10,
-        asked.weight / max(1, len(words.terms)) / 5,
+        (sum(term.idf for term in words.terms) or 1.0) / max(1, len(words.terms)) / 5,
         float(nearness is not None),
         cosine.max(),
         covered.max(),
@@ -135,7 +114,7 @@ def features(
         covered.mean(),
         cosine.mean(),
         near.mean(),
-        window.mean(),
+        own.best_window.mean(),
         feedback.mean(),
         bm25.mean() - bm25.max(),
         bm25.std(),
@@ -145,189 +124,6 @@ def features(
     rows = np.column_stack([*columns, np.tile(question, (len(found), 1))]).astype(np.float32)
     assert rows.shape[1] == len(NAMES)
     return rows
-
-
-def word_shares(words: WordEvidence, chunk_id: int) -> tuple[float, float]:
-    """The columns "covered_softly" and "best_window" of one passage."""
-    asked, passage = _Asked(words.terms), words.passages[chunk_id]
-    places = asked.places(passage.body)
-    held = {number for part in (passage.body, passage.title, passage.headings) for _, number in asked.places(part)}
-    present = Counter((*passage.body, *passage.title))
-    return _covered_softly(asked, held, present) / asked.weight, _best_window(places, asked.idf) / asked.weight
-
-
-class _Asked:
-    """The terms of a question, to be found in a row of words."""
-
-    def __init__(self, terms: Sequence[AskedTerm]) -> None:
-        self.terms = terms
-        self.idf = [term.idf for term in terms]
-        self.weight = sum(self.idf) or 1.0
-        self.single: dict[str, int] = {}
-        self.rows: dict[str, list[tuple[int, tuple[str, ...]]]] = defaultdict(list)  # by their first word
-        for number, term in enumerate(terms):
-            for form in term.forms:
-                if len(form) == 1:
-                    self.single.setdefault(form[0], number)
-                else:
-                    self.rows[form[0]].append((number, form))
-        self.words = frozenset(word for term in terms for form in term.forms for word in form)
-
-    def places(self, words: Sequence[str]) -> list[tuple[int, int]]:
-        """(place, number of the term) of every occurrence, in order."""
-        single = self.single
-        places = [(place, single[word]) for place, word in enumerate(words) if word in single]
-        if self.rows:
-            for place, word in enumerate(words):
-                for number, form in self.rows.get(word, ()):
-                    if tuple(words[place : place + len(form)]) == form:
-                        places.append((place, number))
-            places.sort()
-        return places
-
-
-def _of_words(
-    passage: PassageWords,
-    present: Mapping[str, int],
-    asked: _Asked,
-    expansion: Mapping[str, float],
-    *,
-    mean_words: float,
-) -> tuple[float, ...]:
-    """The first sixteen columns of PASSAGE. ``present`` are the words of its body and title."""
-    idf, weight = asked.idf, asked.weight
-    places = asked.places(passage.body)
-    in_body = _counted(places)
-    in_title = _counted(asked.places(passage.title))
-    in_headings = _counted(asked.places(passage.headings))
-    held = in_body.keys() | in_title.keys() | in_headings.keys()
-    body_words = len(passage.body)
-    all_words = body_words + len(passage.title) + len(passage.headings)
-    damping = _K1 * (1 - _B + _B * all_words / mean_words)
-    flat_damping = _FLAT_K1 * (1 - _FLAT_B + _FLAT_B * all_words / mean_words)
-    body_damping = _K1 * (1 - _B + _B * body_words / mean_words)
-    bm25 = flat = body = 0.0
-    for number in held:
-        times = in_body.get(number, 0) + _TITLE_WEIGHT * (in_title.get(number, 0) + in_headings.get(number, 0))
-        bm25 += idf[number] * times / (times + damping)
-        flat += idf[number] * times / (times + flat_damping)
-    for number, times in in_body.items():
-        body += idf[number] * times / (times + body_damping)
-    in_order, near = _pairs(places, asked)
-    missing = [idf[number] for number in range(len(idf)) if number not in held]
-    highest = max(idf, default=0.0)
-    return (
-        bm25 * (_K1 + 1) / weight,
-        flat * (_FLAT_K1 + 1) / weight,
-        body * (_K1 + 1) / weight,
-        sum(idf[number] for number in held) / weight,
-        sum(idf[number] for number in in_title) / weight,
-        sum(idf[number] for number in in_headings) / weight,
-        in_order,
-        near,
-        _best_window(places, idf) / weight,
-        places[0][0] / max(1, body_words) if places else 1.0,
-        10 * len(places) / max(1, body_words),
-        math.log1p(body_words) / 5,
-        float(bool(idf) and idf.index(highest) in held),
-        max(missing, default=0.0) / highest if highest else 1.0,
-        _covered_softly(asked, held, present) / weight,
-        sum(
-            share * times / (times + damping) * (_K1 + 1)
-            for word, share in expansion.items()
-            if (times := present.get(word, 0))
-        ),
-    )
-
-
-def _counted(places: Sequence[tuple[int, int]]) -> dict[int, int]:
-    """How often each term stands there."""
-    counts: dict[int, int] = {}
-    for _, number in places:
-        counts[number] = counts.get(number, 0) + 1
-    return counts
-
-
-def _pairs(places: Sequence[tuple[int, int]], asked: _Asked) -> tuple[float, float]:
-    """The share of neighbouring terms of the question that stand in a row, and that stand near each other."""
-    if len(asked.idf) < 2:
-        return 0.0, 0.0
-    where: dict[int, list[int]] = defaultdict(list)
-    for place, number in places:
-        where[number].append(place)
-    in_order = near = total = 0.0
-    for number in range(len(asked.idf) - 1):
-        weight = asked.idf[number] + asked.idf[number + 1]
-        total += weight
-        if number in where and number + 1 in where:
-            gaps = [second - first for first in where[number] for second in where[number + 1]]
-            in_order += weight * any(0 < gap <= 2 for gap in gaps)
-            near += weight * any(abs(gap) <= _NEAR_WORDS for gap in gaps)
-    return (in_order / total, near / total) if total else (0.0, 0.0)
-
-
-def _best_window(places: Sequence[tuple[int, int]], idf: Sequence[float]) -> float:
-    """The weight of the different terms in the run of words that has most of it."""
-    best = held = 0.0
-    first = 0
-    counts: dict[int, int] = defaultdict(int)
-    for place, number in places:
-        if counts[number] == 0:
-            held += idf[number]
-        counts[number] += 1
-        while places[first][0] <= place - _WINDOW_WORDS:
-            left = places[first][1]
-            counts[left] -= 1
-            if counts[left] == 0:
-                held -= idf[left]
-            first += 1
-        best = max(best, held)
-    return best
-
-
-def _covered_softly(asked: _Asked, held: Collection[int], present: Mapping[str, int]) -> float:
-    """The weight of the terms, those that stand only inside another word or in part for a share of it."""
-    covered = 0.0
-    joined = ""
-    for number, term in enumerate(asked.terms):
-        if number in held:
-            covered += term.idf
-            continue
-        joined = joined or " ".join(present)
-        covered += term.idf * max((_share(form, present, joined) for form in term.forms), default=0.0)
-    return covered
-
-
-def _share(form: tuple[str, ...], present: Mapping[str, int], joined: str) -> float:
-    if len(form) > 1:
-        return _PHRASE_SHARE * sum(word in present for word in form) / len(form)
-    word = form[0]
-    if len(word) >= _LEAST_PART and word in joined:
-        return _PART_SHARE
-    return _STEM_SHARE if len(word) > _STEM and f" {word[:_STEM]}" in joined else 0.0
-
-
-def _feedback_words(
-    found: Sequence[Found],
-    passages: Sequence[PassageWords],
-    bags: Sequence[Mapping[str, int]],
-    asked: Collection[str],
-    *,
-    mean_words: float,
-) -> dict[str, float]:
-    """Words that the best candidates have in common and the others have not, with their shares of 1."""
-    holders = Counter(chain.from_iterable(bags))
-    best = sorted(range(len(found)), key=lambda n: (-found[n].scores.fused, found[n].chunk_id))[:_FEEDBACK_PASSAGES]
-    trust = sum(found[n].scores.fused for n in best) or 1.0
-    weights: dict[str, float] = defaultdict(float)
-    for n in best:
-        share = found[n].scores.fused / trust / max(1.0, len(passages[n].body), mean_words / 4)
-        for word, times in bags[n].items():
-            if word not in asked:
-                weights[word] += share * times * math.log(1 + len(passages) / holders[word])
-    chosen = sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:_FEEDBACK_WORDS]
-    total = sum(weight for _, weight in chosen) or 1.0
-    return {word: weight / total for word, weight in chosen}
 
 
 def _best_keyword(found: Sequence[Found]) -> float:

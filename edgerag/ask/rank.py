@@ -10,12 +10,13 @@ import numpy as np
 
 from edgerag.ask.background import background
 from edgerag.ask.exact import exact_matches, exact_strings
-from edgerag.ask.features import NAMES, Found, Nearness, features, word_shares
+from edgerag.ask.features import NAMES, Found, Nearness, features
 from edgerag.ask.fuse import fuse
 from edgerag.ask.plan import VECTOR_WEIGHT
 from edgerag.ask.rerank import shipped
 from edgerag.ask.retrieve import Retrieved, retrieve
 from edgerag.ask.select import Likeness
+from edgerag.ask.word_features import word_shares
 from edgerag.config import RetrievalSettings
 from edgerag.errors import EmbedderMismatch
 from edgerag.telemetry.stopwatch import Stopwatch

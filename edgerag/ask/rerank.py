@@ -36,8 +36,8 @@ class Network:
     def scores(self, rows: Matrix) -> NDArray[np.float32]:
         """(n,) for (n, F) features; only their differences mean something: softmax of them is a probability."""
         normal = np.clip((rows - self.mean) / self.deviation, -MOST_DEVIATIONS, MOST_DEVIATIONS)
-        active = np.tanh(np.einsum("nf,kfh->knh", normal, self.hidden) + self.bias[:, None, :])
-        scores: NDArray[np.float32] = np.einsum("knh,kh->n", active, self.output) + normal @ self.linear
+        active = np.tanh(normal @ self.hidden + self.bias[:, None, :])  # (k, n, H)
+        scores: NDArray[np.float32] = (active @ self.output[:, :, None]).sum(axis=(0, 2)) + normal @ self.linear
         return scores
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 
 from edgerag.ask.language import FUNCTION_WORDS
 
@@ -29,6 +30,7 @@ _UNSPACED_RUN = re.compile(rf"[{UNSPACED}]")
 # Truncation is the stemmer: for European languages five letters do about as well as a real one
 # (McNamee & Mayfield 2004, "Character N-Gram Tokenization for European Language Text Retrieval").
 _STEM_LETTERS = 5
+_TOKENS_REMEMBERED = 50_000
 
 ENDERS = ".!?。！？…؟।"
 _CLOSERS = "\"'”’»)]」』）】"
@@ -62,15 +64,24 @@ def stem(word: str) -> str:
 
 def content_words(text: str) -> list[str]:
     """Stems of the words that carry meaning, in order; pairs of characters for unspaced scripts."""
+    if text.isascii():
+        return list(filter(None, map(_content, _ASCII_TOKEN.findall(text))))
     found: list[str] = []
-    for match in (_ASCII_TOKEN if text.isascii() else _TOKEN).finditer(text):
-        token = match.group()
+    for token in _TOKEN.findall(text):
         if _UNSPACED_RUN.match(token):
             found.extend(token[i : i + 2] for i in range(max(1, len(token) - 1)))
-        elif token.casefold() not in FUNCTION_WORDS:
-            folded = fold(token)
-            found.append(folded if any(c.isdigit() for c in folded) else stem(folded))
+        elif word := _content(token):
+            found.append(word)
     return found
+
+
+@lru_cache(maxsize=_TOKENS_REMEMBERED)
+def _content(token: str) -> str:
+    """What a token of a spaced script is compared by; "" for one that carries no meaning."""
+    if token.casefold() in FUNCTION_WORDS:
+        return ""
+    folded = fold(token)
+    return folded if any(character.isdigit() for character in folded) else stem(folded)
 
 
 def sentence_spans(text: str) -> Iterator[tuple[int, int]]:

@@ -174,9 +174,10 @@ def read_chunks(
     return [found[chunk_id] for chunk_id in chunk_ids if chunk_id in found]
 
 
-def text_around(db: sqlite3.Connection, chunk_id: int, characters: int) -> tuple[str, str]:
+def text_around(db: sqlite3.Connection, chunk_id: int, characters: int, *, unpacked: UnpackedParts) -> tuple[str, str]:
     """So many characters of the document before a chunk and behind it, as far as there are and as what stands there
     can be seen in the file: they end where a chunk with hidden text does. "" for a chunk that is not there."""
+    unpacked.look_at(db)
     row = db.execute(
         # A chunk has a character at least: no more of them can be as near as that.
         """SELECT c.document_id, c.start, c."end", d.text_length,
@@ -193,8 +194,8 @@ def text_around(db: sqlite3.Connection, chunk_id: int, characters: int) -> tuple
         raise damaged_row(f"the places around chunk #{chunk_id}")
     document_id, start, end, length, hidden_end, hidden_start = row
     first, last = max(0, start - characters, hidden_end), min(length, end + characters, hidden_start)
-    before = read_text(db, document_id, start=first, end=start) if first < start else ""
-    behind = read_text(db, document_id, start=end, end=last) if end < last else ""
+    before = read_text(db, document_id, start=first, end=start, unpacked=unpacked) if first < start else ""
+    behind = read_text(db, document_id, start=end, end=last, unpacked=unpacked) if end < last else ""
     return before, behind
 
 

@@ -279,20 +279,21 @@ def read_text(
         raise damaged_row(f"the span {start!r} to {end!r} of document #{document_id}")
     if start >= end:
         return ""
-    first, last = start // PART_CHARACTERS, (end - 1) // PART_CHARACTERS
-    if unpacked is not None and first == last:
-        part = unpacked.find((document_id, first))
-        if part is not None:
-            return _cut(part, document_id, start - first * PART_CHARACTERS, end - first * PART_CHARACTERS)
-    parts = db.execute(
-        "SELECT body FROM document_texts WHERE document_id = ? AND part BETWEEN ? AND ? ORDER BY part",
-        (document_id, first, last),
-    )
-    offset = first * PART_CHARACTERS
-    text = "".join(_unpack(body, document_id) for (body,) in parts)
-    if unpacked is not None and first == last:
-        unpacked.keep((document_id, first), text)
-    return _cut(text, document_id, start - offset, end - offset)
+    numbers = range(start // PART_CHARACTERS, (end - 1) // PART_CHARACTERS + 1)
+    kept = [unpacked.find((document_id, number)) for number in numbers] if unpacked is not None else [None]
+    parts = [part for part in kept if part is not None]
+    if len(parts) < len(numbers):
+        rows = db.execute(
+            "SELECT body FROM document_texts WHERE document_id = ? AND part BETWEEN ? AND ? ORDER BY part",
+            (document_id, numbers[0], numbers[-1]),
+        )
+        parts = [_unpack(body, document_id) for (body,) in rows]
+        if unpacked is not None and len(parts) == len(numbers):
+            for number, part, was_kept in zip(numbers, parts, kept, strict=True):
+                if was_kept is None:
+                    unpacked.keep((document_id, number), part)
+    offset = numbers[0] * PART_CHARACTERS
+    return _cut("".join(parts), document_id, start - offset, end - offset)
 
 
 def _cut(part: str, document_id: int, start: int, end: int) -> str:

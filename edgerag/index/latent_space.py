@@ -56,9 +56,10 @@ class LatentSpace:
     def _folded(self, texts: Sequence[Sequence[str]]) -> Matrix:
         """(n, d) where rows of words lie, of unit length; 0 for one of which no word is known."""
         rows, columns = _known(texts, self.terms)
-        used = np.flatnonzero(np.bincount(columns, minlength=len(self.terms)))
-        column = np.searchsorted(used, columns)
-        counts = np.bincount(rows * len(used) + column, minlength=len(texts) * len(used))
+        is_used = np.zeros(len(self.terms), dtype=np.bool_)
+        is_used[columns] = True
+        used = np.flatnonzero(is_used)
+        counts = np.bincount(rows * len(used) + (np.cumsum(is_used) - 1)[columns], minlength=len(texts) * len(used))
         weighed = _DAMPED[np.minimum(counts, len(_DAMPED) - 1)].reshape(len(texts), len(used)) * self.weights[used]
         return _of_unit_length(weighed @ self.directions[used].astype(np.float32))
 

@@ -276,7 +276,7 @@ class Library:
         """So many characters of its document before a chunk and behind it, as far as there are; "" for a chunk that
         is not there any more."""
         with self._store.reading() as db:
-            return chunk_rows.text_around(db, chunk_id, characters)
+            return chunk_rows.text_around(db, chunk_id, characters, unpacked=self._unpacked)
 
     def put_document(
         self,
