@@ -48,7 +48,8 @@ def test_what_is_to_be_supplied_is_made_by_who_needs_it() -> None:
 
 
 @pytest.mark.usefixtures("no_threads")
-def test_what_is_waited_for_is_done_at_once() -> None:
+def test_what_is_waited_for_is_done_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "_idle", [])
     here = waiting.start(threading.get_ident, name="test")
     assert here.result(0) == threading.get_ident()
 
