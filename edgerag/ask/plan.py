@@ -32,6 +32,8 @@ _TOKENS_PER_SOURCE = 200
 # Control characters and lone surrogates come from pastes and broken terminals, and mean nothing.
 _UNSAYABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
 
+_NO_TEXT = re.compile("[\ud800-\udfff]")  # bytes that Python could not read as text
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -44,6 +46,8 @@ class Question:
 def read_question(text: str) -> Question:
     """The question without what cannot be asked. Raises UsageError when nothing is left."""
     cleaned = _UNSAYABLE.sub(" ", text).strip()
+    if not cleaned and _NO_TEXT.search(text):
+        raise UsageError("The question is no text: its bytes are not UTF-8.", remedy="Type it again, or convert it.")
     if not cleaned:
         raise UsageError("The question is empty.", remedy='Ask in words, for example: edgerag ask "How do I …?"')
     if len(cleaned) <= QUESTION_CHARACTERS:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Final
 
 import psutil
 
 from edgerag.machine.load import OthersLoad
+from edgerag.thread_start import start_daemon
 
 # The last of the eight levels among those that still get their turn: "idle" can wait for ever on a busy disk.
 _LAST_IO_LEVEL: Final = 7
@@ -32,6 +35,22 @@ def step_back(niceness: int, *, pid: int = 0) -> None:
             process.ionice(psutil.IOPRIO_CLASS_BE, _LAST_IO_LEVEL)
     except (OSError, psutil.Error, ValueError):  # the process has ended, or a sandbox forbids it
         return
+
+
+def run_apart(work: Callable[[], None], *, niceness: int) -> None:
+    """Runs ``work``, which raises nothing, in a thread of its own with that priority for the processor, as are those
+    that it starts; returns when it is done. Where no thread starts, or the system refuses, it is run as it is."""
+
+    def run() -> None:
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
+        work()
+
+    thread = threading.Thread(target=run, name="apart")
+    if start_daemon(thread):
+        thread.join()
+    else:
+        work()
 
 
 class OwnTime:

@@ -160,9 +160,9 @@ MEANINGS: Mapping[str, str] = {
         "changes and keeps this"
     ),
     "ui.page_graphics": (
-        "what shows the picture of a page: Kitty's graphics protocol where the terminal says that it knows it "
-        "(`auto`), `kitty` in any case (as in tmux with `allow-passthrough on`), or `blocks` (half-block "
-        "characters), which every terminal shows"
+        "what shows the picture of a page: with `auto` what the terminal is known to show, by what it says of itself; "
+        "in any case `kitty` (also in tmux, with `allow-passthrough on`), `sixel` (as in xterm) or `iterm`; or "
+        "`blocks` (half-block characters), which every terminal shows"
     ),
     "trace.keep": (
         "of how many answers, and of how many ingests, the last traces are kept in the home (docs/tracing.md): "

@@ -21,6 +21,6 @@ WhenTight = Literal["shrink", "refuse"]
 ThemeName = Literal["dark", "light", "high-contrast", "no-colour"]  # how the terminal UI is painted
 DocumentView = Literal["text", "picture"]  # how a source is opened: its text, or the page as it looks
 # What shows the page as it looks: Kitty's protocol where the terminal says it knows it, that in any case, or blocks.
-PageGraphics = Literal["auto", "kitty", "blocks"]
+PageGraphics = Literal["auto", "kitty", "sixel", "iterm", "blocks"]
 # How SQLite keeps transactions: in a log beside the file, or, on a disk that machines share, in a rollback journal.
 JournalMode = Literal["WAL", "TRUNCATE"]

@@ -11,13 +11,13 @@ import contextlib
 import os
 import shutil
 import sys
-import textwrap
 import time
 from collections.abc import Callable, Sequence
 
 from edgerag.ask.instant import instant_text
 from edgerag.types import AnswerDelta, AskEvent, InstantAnswer, PlanMade, PromptReady, Source, ThoughtDelta
 from edgerag.ui import output
+from edgerag.ui.cells import wrapped
 from edgerag.ui.plain import plain
 from edgerag.ui.plain_marks import MarkedStream, marked_text
 from edgerag.ui.source_marks import source_marks
@@ -37,6 +37,8 @@ class AnswerPrinter:
         self._dim = self._at_terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
         self._evidence = ""  # as it was shown
         self._instant = InstantAnswer((), ())
+        self._is_apart = True  # nothing stands above that is to be told from what follows
+        self._has_text = False
         self._is_counting = False
         self._text = MarkedStream()
         self._words = 0
@@ -56,19 +58,31 @@ class AnswerPrinter:
                 if self._at_terminal and event.sentences:
                     self._evidence = instant_text(event.sentences)
                     shown = marked_text(plain(self._evidence), self._text.marks)
-                    self._to_terminal(self._dimmed(_evidence_lines(shown)) + "\n")
+                    self._to_terminal(self._dimmed(_evidence_lines(shown)))
+                    self._is_apart = False
             case ThoughtDelta() if self._at_terminal:
                 self._think(event.text)
             case AnswerDelta():
                 self._end_thoughts()
                 # Without a model the documents' sentences are the answer: they need not stand there twice.
                 if event.text != self._evidence:
+                    self._set_apart()
+                    self._has_text = True
                     output.write(self._text.feed(plain(event.text)))
 
     def finish(self) -> None:
-        """Ends the answer's last line."""
+        """Ends the answer's last line, if it has one: without a model it may be what stands there already."""
         self._end_thoughts()
-        output.write(f"{self._text.finish()}\n")
+        rest = self._text.finish()
+        if rest or self._has_text or not (self._evidence and self._at_terminal):
+            self._set_apart()
+            output.write(f"{rest}\n")
+
+    def _set_apart(self) -> None:
+        """An empty line between the sentences of the documents and what follows them."""
+        if not self._is_apart:
+            self._to_terminal("\n")
+            self._is_apart = True
 
     def _know(self, sources: Sequence[Source]) -> None:
         """What may be marked from here on; of its own numbers the answer's filter has let through those of sources."""
@@ -78,6 +92,7 @@ class AnswerPrinter:
     def _think(self, text: str) -> None:
         now = self._clock()
         if self._thinking_since is None:
+            self._set_apart()
             self._thinking_since, self._shown_at = now, now - _SHOW_THOUGHTS_EVERY_S
         self._words += len(text.split())
         if self._dim and now - self._shown_at >= _SHOW_THOUGHTS_EVERY_S:
@@ -107,7 +122,6 @@ class AnswerPrinter:
 def _evidence_lines(text: str) -> str:
     width = min(_WIDEST, shutil.get_terminal_size().columns)
     paragraphs = [
-        textwrap.fill(paragraph, width, initial_indent=_INDENT, subsequent_indent=_INDENT)
-        for paragraph in text.split("\n\n")
+        "\n".join(wrapped(paragraph, width, first=_INDENT, others=_INDENT)) for paragraph in text.split("\n\n")
     ]
     return "\n".join(["From the documents:", *paragraphs, ""])

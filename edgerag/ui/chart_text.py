@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgerag.measure.charts import Chart, figure_text
+from edgerag.ui.cells import cell_count, padded
 from edgerag.ui.plain import one_line
 
 _LABEL_CHARACTERS = 30
@@ -30,7 +31,7 @@ def bar_rows(chart: Chart, *, columns: int) -> list[BarRow]:
     """The bars of a chart of bars or rows, each as wide as its value is of the largest."""
     groups = chart.groups or {}
     names = [name for group in groups.values() for name in group]
-    label_width = min(_LABEL_CHARACTERS, max((len(one_line(name, 200)) for name in names), default=0))
+    label_width = min(_LABEL_CHARACTERS, max((cell_count(one_line(name, 200)) for name in names), default=0))
     room = max(_LEAST_BAR, columns - label_width - _VALUE_CHARACTERS - 3)
     highest = max((value for group in groups.values() for value in group.values()), default=0.0)
     found = []
@@ -38,7 +39,7 @@ def bar_rows(chart: Chart, *, columns: int) -> list[BarRow]:
         if group:
             found.append(BarRow(one_line(group, columns)))
         for name, value in members.items():
-            label = f"{one_line(name, label_width):>{label_width}}"
+            label = padded(one_line(name, label_width), label_width, to_the_right=True)
             found.append(BarRow(label, _bar(value / highest if highest > 0 else 0.0, room), figure_text(value)))
     return found
 
@@ -53,7 +54,7 @@ def chart_text(chart: Chart, *, columns: int, rows: int, coloured: bool) -> str:
     if chart.kind == "curves":
         return _curves_text(chart, columns, rows, coloured=coloured)
     unit = f" ({one_line(chart.up, 60)})" if chart.up else ""
-    lines = [f"{one_line(chart.title, max(1, columns - len(unit)))}{unit}"]
+    lines = [f"{one_line(chart.title, max(1, columns - cell_count(unit)))}{unit}"]
     lines += [f"{row.label} {row.bar} {row.value}".rstrip() for row in bar_rows(chart, columns=columns)]
     return "\n".join(lines)
 

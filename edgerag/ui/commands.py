@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from edgerag.config import NO_COLOUR_VARIABLE
-from edgerag.errors import EdgeragError, ModelError, UsageError
+from edgerag.errors import ModelError, UsageError
 from edgerag.locations import locate, user_path
 from edgerag.session import Session
 from edgerag.settings.effective import SettingsSources
@@ -22,11 +22,11 @@ from edgerag.ui import output, report
 from edgerag.ui.asking import AnswerPrinter
 from edgerag.ui.filtering import make_filter
 from edgerag.ui.passphrase import asking_passphrase
+from edgerag.ui.plain_prompt import run_plain_prompt, shows_lines_only
 
 # A question longer than this is a mistake (a file piped by accident), and would only be cut.
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LONGEST_INPUT = 1_000_000
-_WITHOUT_CURSOR = ("", "dumb", "unknown")  # what a terminal calls itself that shows lines only
 _ASK_SEVERAL = (None, "ask", "search")  # commands that take several libraries
 # Commands, and actions of `library`, that need the key of the library in use.
 _READ_THE_LIBRARY = frozenset({"ingest", "ask", "search", "remove", "tag", "backup", "repair", "compact", "reembed"})
@@ -140,29 +140,14 @@ def _open_ui(session: Session, sources: SettingsSources) -> int:
             "The terminal UI is drawn on standard error, which is no terminal here.",
             remedy="Start it without `2>`; a command's messages can be sent to a file.",
         )
-    if os.environ.get("TERM", "") in _WITHOUT_CURSOR:
-        return _plain_prompt(session)
+    if shows_lines_only(os.environ.get("TERM", "")):
+        session.unlock_all()
+        return run_plain_prompt(lambda question: _answer(session, question, None, json=False, why=False))
     from edgerag.ui.tui.app import run as run_app
 
     session.unlock_all()  # passphrases are typed before the screen belongs to the program
     session.upgrading.told = None  # it shows that itself
     return run_app(session, sources)
-
-
-def _plain_prompt(session: Session) -> int:
-    """Questions and answers line by line, on a terminal whose cursor cannot be moved."""
-    session.unlock_all()
-    report.say("This terminal shows lines only. Type a question; an empty line ends.")
-    while True:
-        sys.stderr.write("> ")
-        sys.stderr.flush()
-        question = sys.stdin.readline().strip()
-        if not question:
-            return report.EXIT_OK
-        try:
-            _answer(session, question, None, json=False, why=False)
-        except EdgeragError as error:
-            report.fail(error)
 
 
 def _ingest(session: Session, arguments: argparse.Namespace) -> int:

@@ -66,7 +66,7 @@ def parsed(text: str, marks: SourceMarks) -> list[Token]:
 
 def judged_numbers(text: str, marks: SourceMarks) -> Iterator[Literal["mark", "own", "code"]]:
     """What each number in brackets of ``text`` is, in their order. "own": of whoever wrote it; "code": it stands in
-    code or a formula, or is escaped."""
+    code, in a quotation of code or in a formula, or is escaped."""
     parser = inert_parser()
     for token in parser.parse(text, {_MARKS: marks}):
         if token.type != "inline":
@@ -78,7 +78,10 @@ def judged_numbers(text: str, marks: SourceMarks) -> Iterator[Literal["mark", "o
             parser.inline.parse(token.content, parser, {_MARKS: marks, _JUDGED: judged}, [])
             for match in _NUMBERED.finditer(token.content):
                 is_mark = judged.get(match.start())
-                yield "code" if is_mark is None else "mark" if is_mark else "own"
+                if is_mark:
+                    yield "mark"
+                else:
+                    yield "code" if is_mark is None or marks.is_code(token.content, match.start()) else "own"
 
 
 def with_line_ends(text: str) -> str:

@@ -27,9 +27,10 @@ from edgerag.types import (
     own_id,
     page_unit,
 )
+from edgerag.ui.cells import cell_count, padded
 from edgerag.ui.place import count_of_pages, full_place, headings_below, in_library, short_path
 from edgerag.ui.plain import one_line, plain
-from edgerag.ui.plain_marks import bracketed_numbers, foreign_words
+from edgerag.ui.plain_marks import bracketed_numbers, foreign_words, passage_words
 from edgerag.ui.source_marks import SourceMarks, marks_of
 
 if TYPE_CHECKING:
@@ -208,22 +209,24 @@ def sources_text(sources: Sequence[Source]) -> str:
         mark = "*" if source.cited else " "
         lines.append(f"{mark}[{source.number}] {_where(source.hit, words=foreign_words)}")
         lines += [textwrap.indent(also, "      ") for also in _also_in(source.hit)]
-        lines.append(textwrap.indent(f'"{foreign_words(one_line(source.quote, _QUOTE_WIDTH))}"', "      "))
+        quote = passage_words(one_line(source.quote, _QUOTE_WIDTH), source.hit.chunk.media_type)
+        lines.append(textwrap.indent(f'"{quote}"', "      "))
     return "\n".join(lines) + "\n"
 
 
 def nearest_text(hits: Sequence[Hit]) -> str:
     """What is nearest to a question of which nothing was found: to look at, not sources."""
-    return "\nNearest to it, and no answer:\n" + hits_text(hits, words=foreign_words)
+    return "\nNearest to it, and no answer:\n" + hits_text(hits, beside_answer=True)
 
 
-def hits_text(hits: Sequence[Hit], *, words: Callable[[str], str] = str) -> str:
-    """``words`` changes what is a document's own; paths stay, to be copied."""
+def hits_text(hits: Sequence[Hit], *, beside_answer: bool = False) -> str:
+    """``beside_answer``: numbers of the documents are told from marks; paths stay, to be copied."""
     lines = []
     for rank, hit in enumerate(hits, start=1):
-        lines.append(f"{rank:>2}. {_where(hit, words=words)}")
+        lines.append(f"{rank:>2}. {_where(hit, words=foreign_words if beside_answer else str)}")
         lines += [textwrap.indent(also, "    ") for also in _also_in(hit)]
-        lines.append(textwrap.indent(words(one_line(hit.chunk.chunk.text, _QUOTE_WIDTH)), "    "))
+        text = one_line(hit.chunk.chunk.text, _QUOTE_WIDTH)
+        lines.append(textwrap.indent(passage_words(text, hit.chunk.media_type) if beside_answer else text, "    "))
     return "\n".join(lines) + "\n"
 
 
@@ -402,6 +405,6 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     if not rows:
         return ""
     cells = [[" ".join(plain(cell).split()) for cell in row] for row in rows]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    widths = [max(cell_count(row[column]) for row in cells) for column in range(len(cells[0]))]
+    lines = ["  ".join(padded(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
     return "\n".join(lines) + "\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from edgerag.safe_text import SafeText
+from edgerag.ui.cells import cell_count, cut
 
 # How Python holds the bytes of a name that are no UTF-8 (PEP 383).
 _BYTE_OF_A_NAME = re.compile("[\udc80-\udcff]")
@@ -17,6 +18,6 @@ def plain(text: str) -> str:
 
 
 def one_line(text: str, width: int) -> str:
-    """``text`` on one line of at most ``width`` characters."""
+    """``text`` on one line of at most ``width`` cells."""
     line = " ".join(plain(text).split())
-    return line if len(line) <= width else line[: max(0, width - 1)].rstrip() + "…"
+    return line if cell_count(line) <= width else cut(line, width - 1).rstrip() + "…"

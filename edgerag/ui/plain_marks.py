@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from edgerag.ui.source_marks import NO_MARKS, SourceMarks
+from edgerag.ui.source_marks import NO_MARKS, SourceMarks, is_source_code
 
 # The parser of Markdown is loaded by the first text with such a number, and not by every command.
 _NUMBER = re.compile(r"\[([0-9]{1,3})\]")
@@ -54,6 +54,11 @@ def marked_text(text: str, marks: SourceMarks) -> str:
 def foreign_words(text: str) -> str:
     """Words of a document in which no number is a mark, as they stand beside an answer."""
     return _NUMBER.sub(r"\\[\1\\]", text)
+
+
+def passage_words(text: str, media_type: str) -> str:
+    """As :func:`foreign_words`, of a passage of such a document; code stays as it is, to be copied."""
+    return text if is_source_code(media_type) else foreign_words(text)
 
 
 class MarkedStream:

@@ -21,6 +21,7 @@ from edgerag.types import (
     MergeProgress,
     ReembedProgress,
 )
+from edgerag.ui.cells import cell_count, padded
 from edgerag.ui.output import reuse_words
 from edgerag.ui.place import short_path
 from edgerag.ui.plain import one_line, plain
@@ -232,9 +233,9 @@ class Upgrade:
             return
         text = "" if state is None else plain(upgrade_line(state))
         with contextlib.suppress(OSError):  # nobody is left to tell, and the data matters more
-            sys.stderr.write(f"\r{text.ljust(self._width)}" + ("\r" if state is None else ""))
+            sys.stderr.write(f"\r{padded(text, self._width)}" + ("\r" if state is None else ""))
             sys.stderr.flush()
-        self._width = len(text)
+        self._width = cell_count(text)
 
 
 def clock(seconds: float) -> str:

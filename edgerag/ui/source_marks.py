@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from edgerag.ask.marks import is_copied, is_index
+from edgerag.file_types import types_of
 from edgerag.safe_text import SafeText
 from edgerag.types import Answer, Exchange, InstantSentence, Source
 
@@ -27,6 +28,11 @@ class SourceMarks:
     quotations: tuple[tuple[str, int], ...] = ()  # as the program quotes, each with the number of its source
     texts: tuple[str, ...] = ()  # of the sources
     at_end_alone: bool = False  # the program's own lists: names of documents, and behind each its mark
+    code: tuple[str, ...] = ()  # of the quotations, those of source code
+
+    def is_code(self, block: str, start: int) -> bool:
+        """Whether a number in brackets at ``start``, which is no mark, stands in a quotation of source code."""
+        return any(start < len(words) and block.startswith(words) for words in self.code)
 
     def is_mark(self, block: str, start: int, end: int) -> bool:
         """Whether ``block[start:end]``, a number in brackets, is one."""
@@ -80,13 +86,20 @@ def source_marks(
 ) -> SourceMarks:
     quoted = [(sentence.text, sentence.source) for sentence in instant]
     quoted += [(source.quote, source.number) for source in sources]
+    of_code = {source.number for source in sources if is_source_code(source.hit.chunk.media_type)}
     return SourceMarks(
         numbers=frozenset(numbers),
-        quotations=tuple((f"“{_as_quoted(words)}”", number) for words, number in quoted if words.strip()),
+        code=tuple(_in_marks(words) for words, number in quoted if number in of_code and words.strip()),
+        quotations=tuple((_in_marks(words), number) for words, number in quoted if words.strip()),
         texts=tuple(source.hit.chunk.chunk.text or source.quote for source in sources),
         at_end_alone=at_end_alone,
     )
 
 
-def _as_quoted(words: str) -> str:
-    return " ".join(SafeText().feed(words).split())
+def is_source_code(media_type: str) -> bool:
+    """Whether brackets in such a document are more likely an index than the number of a reference."""
+    return types_of([media_type]) == ["code"]
+
+
+def _in_marks(words: str) -> str:
+    return f"“{' '.join(SafeText().feed(words).split())}”"

@@ -16,7 +16,7 @@ from edgerag.ui.export.json import head_record, thread_record
 from edgerag.ui.export.said import doubts, ending, filter_words, state_words, when, where_words
 from edgerag.ui.export.sources import sources_now
 from edgerag.ui.plain import one_line, plain
-from edgerag.ui.plain_marks import foreign_words, marked_text
+from edgerag.ui.plain_marks import foreign_words, marked_text, passage_words
 from edgerag.ui.source_marks import marks_of_exchange
 
 if TYPE_CHECKING:
@@ -103,7 +103,8 @@ def _show(session: Session, thread: Thread, *, json: bool) -> int:
             mark = "*" if each.source.cited else " "
             state = f" ({state_words(each)})" if state_words(each) else ""
             output.write(f"{mark}[{each.source.number}] {one_line(where_words(each), _QUOTE_WIDTH)}{state}\n")
-            output.write(f'      "{foreign_words(one_line(each.source.quote, _QUOTE_WIDTH))}"\n')
+            quote = one_line(each.source.quote, _QUOTE_WIDTH)
+            output.write(f'      "{passage_words(quote, each.source.hit.chunk.media_type)}"\n')
     return report.EXIT_OK
 
 

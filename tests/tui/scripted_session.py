@@ -6,6 +6,7 @@ clock; a test that wants to look at an answer half way holds it with ``hold`` an
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -208,6 +209,7 @@ class ScriptedSession:
         self.before_page: Callable[[int], None] = lambda number: None  # in the thread that draws it
         self.opened_pages: list[PaintedPages] = []
         self.worker_names: set[str] = set()
+        self.niceness = 0  # of the thread that asked last
 
     # ------------------------------------------------------------ asking
 
@@ -221,6 +223,7 @@ class ScriptedSession:
         cancelled: Callable[[], bool] = lambda: False,
     ) -> Iterator[AskEvent]:
         self._called("ask")
+        self.niceness = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
         self.filters.append(where)
         if not self.library:
             raise LibraryMissing("There is no library 'default' yet.", remedy="Make it with `edgerag ingest FOLDER`.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from typing import cast
 
@@ -36,6 +38,14 @@ class Gate:
 
 def exchange(driver: Driver) -> ExchangeView:
     return list(driver.ask_screen.query(ExchangeView))[-1]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have priorities of their own on Linux alone")
+async def test_what_answers_steps_back_behind_the_screen() -> None:
+    session = ScriptedSession()
+    async with running(session) as driver:
+        await driver.ask(QUESTION)
+        assert session.niceness >= 9 > os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 
 
 async def test_the_answer_is_the_deltas_joined_with_its_sources_beside() -> None:

@@ -241,6 +241,7 @@ async def test_of_a_kept_answer_there_are_times_and_counts_and_what_is_gone_is_s
         await driver.press("2")
         await driver.see("belong to the library")
         assert not screen.query_one(HitsTable).display
+        assert " Sort" not in driver.rows[-1], "there is nothing to be sorted"
         await driver.press("3")
         await driver.see("Context of 2,048")
         await driver.press("5")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
+import struct
 import threading
 import tomllib
 import zlib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +22,7 @@ from textual.geometry import Offset
 
 from edgerag.errors import DocumentEncrypted, DocumentGone
 from edgerag.types import PagePicture, Source
-from edgerag.ui.tui import kitty, page_look
+from edgerag.ui.tui import kitty, page_look, terminal
 from edgerag.ui.tui.page_look import Look, Sizing
 from edgerag.ui.tui.page_pixels import PASSAGE_INK, QUOTE_INK, PagePixels
 from edgerag.ui.tui.screens.viewer import ViewerScreen
@@ -267,7 +270,7 @@ def decoded(escape: str) -> tuple[dict[str, str], bytes]:
 
 def test_a_picture_is_transmitted_whole_and_forgotten() -> None:
     rgb = bytes(range(256)) * 90 + bytes(60)
-    keys, pixels = decoded(kitty.transmitted(rgb, (100, 77), identity=0x123456, columns=10, rows=4, in_tmux=False))
+    keys, pixels = decoded(kitty.transmitted(rgb, (100, 77), identity=0x123456, cells=(10, 4)))
     assert pixels == rgb
     assert (keys["i"], keys["s"], keys["v"], keys["c"], keys["r"]) == (str(0x123456), "100", "77", "10", "4")
     assert keys["a"] == "T" and keys["U"] == "1" and keys["f"] == "24" and keys["o"] == "z"
@@ -293,30 +296,72 @@ def test_a_cell_says_its_picture_its_row_and_its_column() -> None:
         ("auto", {"TERM": "xterm-kitty"}, "kitty"),
         ("auto", {"TERM": "tmux-256color", "TERM_PROGRAM": "tmux", "KITTY_WINDOW_ID": "1"}, "blocks"),
         ("auto", {"TERM": "xterm-256color", "TERM_PROGRAM": "ghostty"}, "kitty"),
-        ("kitty", {"TERM": "tmux-256color"}, "kitty"),
+        ("auto", {"TERM": "foot"}, "sixel"),
+        ("auto", {"TERM": "foot-extra"}, "sixel"),
+        ("auto", {"TERM": "footloose"}, "blocks"),
+        ("auto", {"TERM": "mlterm-256color"}, "sixel"),
+        ("auto", {"TERM": "xterm-256color", "TERM_PROGRAM": "iTerm.app"}, "iterm"),
+        ("auto", {"TERM": "xterm-256color", "TERM_PROGRAM": "WezTerm"}, "iterm"),
+        ("auto", {"TERM": "xterm-256color", "TERM_PROGRAM": "vscode"}, "blocks"),
+        ("auto", {"TERM": "xterm-256color", "LC_TERMINAL": "iTerm2"}, "iterm"),  # over ssh
+        ("auto", {"TERM": "xterm-256color", "KONSOLE_VERSION": "220400"}, "iterm"),
+        ("auto", {"TERM": "xterm-256color", "KONSOLE_VERSION": "211203"}, "blocks"),
+        ("auto", {"TERM": "xterm", "XTERM_VERSION": "XTerm(379)", "KONSOLE_VERSION": "221203"}, "blocks"),
+        ("auto", {"TERM": "screen-256color", "LC_TERMINAL": "iTerm2"}, "blocks"),
+        ("auto", {"TERM": "xterm-256color", "STY": "1.pts", "KONSOLE_VERSION": "221203"}, "blocks"),
+        ("kitty", {"TERM": "xterm-256color"}, "kitty"),
+        ("kitty", {"TERM": "tmux-256color"}, "placeholders"),
+        ("sixel", {"TERM": "xterm-256color"}, "sixel"),
+        ("sixel", {"TERM": "tmux-256color"}, "blocks"),
+        ("iterm", {"TERM": "xterm-256color"}, "iterm"),
+        ("iterm", {"TERM": "xterm-256color", "TMUX": "/tmp/tmux"}, "blocks"),
         ("blocks", {"TERM": "xterm-kitty"}, "blocks"),
     ],
 )
 def test_what_a_page_is_shown_by_follows_from_what_the_terminal_says_of_itself(
-    graphics: Any, environ: dict[str, str], look: str
+    graphics: Any, environ: dict[str, str], look: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert page_look.sizing(graphics, environ, in_colour=True, true_colour=True).look == look
-    assert page_look.sizing(graphics, environ, in_colour=True, true_colour=False).look == "blocks"
+    monkeypatch.setattr(terminal, "cell_pixels", lambda: (9, 19))
+    found = page_look.sizing(graphics, environ, in_colour=True, true_colour=True)
+    assert (found.look, found.cell) == (look, (1, 2) if look == "blocks" else (9, 19))
+    assert bool(found.lack) == (graphics in ("sixel", "iterm") and look == "blocks")
     assert page_look.sizing(graphics, environ, in_colour=False, true_colour=True).look == "ink"
+    few = page_look.sizing(graphics, environ, in_colour=True, true_colour=False)
+    assert few.look == ("blocks" if look == "placeholders" else look)
+    assert bool(few.lack) == (look == "placeholders" or bool(found.lack)), "and it is said why"
+
+
+@pytest.mark.parametrize(
+    ("told", "cell"),
+    [
+        ((36, 100, 904, 688), (9, 19)),  # xterm's, with its edges
+        ((24, 80, 0, 0), None),
+        ((0, 0, 0, 0), None),
+        ((24, 80, 65535, 65535), None),
+        ((24, 80, 80, 24), None),
+    ],
+)
+def test_the_size_of_a_cell_is_believed_within_bounds(
+    told: tuple[int, int, int, int], cell: tuple[int, int] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal.fcntl, "ioctl", lambda *_: struct.pack("HHHH", *told))
+    with Path(os.devnull).open() as stream:
+        monkeypatch.setattr("sys.__stdout__", stream)
+        assert terminal.cell_pixels() == cell
 
 
 # What a terminal answers: who it is, where its cursor is and in what state, its colours, whether it shows pictures.
 ASKED = re.compile(r"\x1b\[[0-9;?=>]*c|\x1b\[\??[56]n|\x1b\][0-9;]*\?|\x1b_G[^;]*a=q|\x1b\[[0-9;]*t|\x1bP\+q")
 
 
-@pytest.mark.parametrize("look", ["kitty", "blocks"])
+@pytest.mark.parametrize("look", ["kitty", "placeholders", "sixel", "iterm", "blocks"])
 @pytest.mark.parametrize("in_tmux", [False, True])
 async def test_the_terminal_is_asked_nothing(monkeypatch: pytest.MonkeyPatch, look: Look, in_tmux: bool) -> None:
     """In all that is written while pages are shown, turned, made larger and left."""
     written: list[str] = []
     monkeypatch.setattr(HeadlessDriver, "is_headless", False)
     monkeypatch.setattr(HeadlessDriver, "write", lambda _, data: written.append(data))
-    monkeypatch.setattr(page_look, "sizing", lambda *_, **__: Sizing(look, (10, 20) if look == "kitty" else (1, 2)))
+    monkeypatch.setattr(page_look, "sizing", lambda *_, **__: Sizing(look, (1, 2) if look == "blocks" else (10, 20)))
     if in_tmux:
         monkeypatch.setenv("TMUX", "/tmp/tmux-0/default,1,0")
     async with running() as driver:
@@ -327,7 +372,8 @@ async def test_the_terminal_is_asked_nothing(monkeypatch: pytest.MonkeyPatch, lo
         await driver.see("KP40-117 diaphragm, EPDM")
         await driver.press("escape")
     output = "".join(written)
-    assert "Page 3 of 3" in output and ("a=T" in output) == (look == "kitty"), "all of it was recorded"
+    shown = {"kitty": "a=p", "placeholders": "a=T", "sixel": "\x1bP0;1q", "iterm": "1337;File="}.get(look, "▀")
+    assert "Page 3 of 3" in output and shown in output, "all of it was recorded"
     assert not ASKED.search(output.replace("\x1b\x1b", "\x1b"))
 
 
@@ -336,10 +382,10 @@ def test_a_question_would_be_found(query: str) -> None:
     assert ASKED.search(query)
 
 
-async def test_in_such_a_terminal_the_page_is_transmitted_and_its_cells_are_painted(
+async def test_in_tmux_the_page_is_transmitted_and_its_cells_are_painted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(page_look, "sizing", lambda *_, **__: Sizing("kitty", (10, 20)))
+    monkeypatch.setattr(page_look, "sizing", lambda *_, **__: Sizing("placeholders", (10, 20)))
     written: list[str] = []
     async with running(size=(80, 24)) as driver:
         monkeypatch.setattr(driver.app, "write_to_terminal", written.append)

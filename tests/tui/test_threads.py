@@ -155,6 +155,21 @@ async def test_a_stopped_answer_goes_on_where_it_ended() -> None:
     assert (kept.text, kept.state) == (REPLY, "done")
 
 
+async def test_going_on_is_offered_where_an_answer_can_go_on() -> None:
+    session = ScriptedSession()
+    session.stop_reason = "length"
+    async with running(session, size=(160, 40)) as driver:
+        await driver.ask(QUESTION)
+        driver.ask_screen.query_one(Conversation).focus()
+        await driver.until(lambda: "g Go on" in driver.rows[-1])
+        session.stop_reason = "end"
+        await driver.press("g")
+        await driver.until(lambda: not driver.busy)
+        driver.ask_screen.query_one(Conversation).focus()
+        await driver.until(lambda: "r Again" in driver.rows[-1])
+        await driver.until(lambda: "g Go on" not in driver.rows[-1])
+
+
 async def test_an_answer_that_cannot_go_on_keeps_what_there_is_of_it() -> None:
     session = ScriptedSession()
     session.stop_reason = "length"

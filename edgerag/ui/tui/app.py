@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rich.console import RenderableType
 from textual import events
+from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -41,6 +44,7 @@ from edgerag.ui.tui.keys_first import KeysFirst
 from edgerag.ui.tui.preferences import Preferences
 from edgerag.ui.tui.problem import Problem
 from edgerag.ui.tui.screens.ask import AskScreen
+from edgerag.ui.tui.screens.base import SessionScreen
 from edgerag.ui.tui.screens.confirm import ConfirmDialog
 from edgerag.ui.tui.screens.ingest import AddDocumentsDialog, IngestDialog, ended_sentence
 from edgerag.ui.tui.themes import THEMES, WITHOUT_COLOUR
@@ -48,6 +52,7 @@ from edgerag.ui.tui.work import Run, RunEnded, RunEvent, RunFailed, consume
 
 if TYPE_CHECKING:
     from edgerag.engine.catalog import CatalogEntry
+    from edgerag.ui.tui.picture_paint import PicturePaint
 
 _LOOK_EVERY_S = 2.0
 _SHOW_PROGRESS_EVERY_S = 0.1
@@ -113,6 +118,7 @@ class EdgeragApp(Keyed, App[None]):
         self._guided = False
         self._collecting = Collecting()
         self.keys_first = KeysFirst()
+        self._picture_paint: PicturePaint | None = None  # once there is a picture that is written over cells
         self._document_view: DocumentView | None = None  # where it was changed while a document was open
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's signature
@@ -129,6 +135,7 @@ class EdgeragApp(Keyed, App[None]):
     def on_mount(self) -> None:
         for theme in THEMES:
             self.register_theme(theme)
+        self.app_resume_signal.subscribe(self, lambda _: self._picture_is_lost())
         self._paint()
         self.take_keymap(self.preferences.keymap_file.load())
         self._collecting.begin()
@@ -256,6 +263,41 @@ class EdgeragApp(Keyed, App[None]):
         """An escape sequence that is none of a paint."""
         if self._driver is not None:
             self._driver.write(escape)
+
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        super()._display(screen, self._with_picture(screen, renderable))
+
+    def _with_picture(self, screen: Screen[Any], renderable: RenderableType | None) -> RenderableType | None:
+        view = screen.page_view if isinstance(screen, SessionScreen) else None
+        placed = view.placed() if view is not None else None
+        paint = self._picture_paint
+        if renderable is None or (placed is None and (paint is None or not paint.holds)):
+            return renderable
+        from edgerag.ui.tui.picture_paint import PicturePaint, WithPicture
+
+        if not isinstance(renderable, (LayoutUpdate, ChopsUpdate)):
+            return renderable
+        update, all_text = renderable, screen._compositor.render_full_update
+        if paint is None:
+            paint = self._picture_paint = PicturePaint(
+                time.monotonic, paint_again_in=lambda seconds: self.set_timer(seconds, self._paint_picture_again)
+            )
+        return WithPicture(update, lambda console: paint.written(update, placed, console, all_text))
+
+    def _paint_picture_again(self) -> None:
+        if isinstance(self.screen, SessionScreen) and self.screen.page_view is not None:
+            self.screen.page_view.refresh()
+
+    def _picture_is_lost(self) -> None:
+        """The terminal has been used by others, or has another size."""
+        if self._picture_paint is not None and self._picture_paint.holds:
+            self._picture_paint.forget()
+            self.screen.refresh()
+
+    def on_resize(self) -> None:
+        self._picture_is_lost()
+        if isinstance(self.screen, SessionScreen):
+            self.screen.terminal_resized()
 
     def _paint(self) -> None:
         """In the colours of the theme that is set."""

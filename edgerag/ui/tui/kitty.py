@@ -1,21 +1,18 @@
-"""Pictures in terminals that know Kitty's graphics protocol, shown by text: each cell of a picture is a placeholder
-character with its row and column (https://sw.kovidgoyal.net/kitty/graphics-protocol/#unicode-placeholders).
+"""Pictures in terminals that know Kitty's graphics protocol (https://sw.kovidgoyal.net/kitty/graphics-protocol/).
 
-Such a picture scrolls, is cut and goes away with the text around it, which is all that Textual paints. The terminal is
-asked nothing: an answer that comes late, as over a slow line, would be taken for keys (docs/decisions/118).
+The terminal is given a picture once, and told then where to show what of it (inline_picture.py). Within tmux, which
+knows no places of a picture, it is shown by text: each cell is a placeholder character with its row and column, which
+Kitty knows since 0.28. The terminal is asked nothing: an answer that comes late, as over a slow line, would be taken
+for keys (docs/decisions/118).
 """
 
 from __future__ import annotations
 
 import base64
-import fcntl
 import itertools
 import secrets
-import struct
-import sys
-import termios
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from rich.color import Color
 from rich.segment import Segment
@@ -32,9 +29,6 @@ _NUMBER_MARKS = (
     "20D4-20D7 20DB-20DC 20E1 20E7 20E9 20F0 2CEF-2CF1 2DE0-2DFF A66F A67C-A67D A6F0-A6F1 A8E0-A8F1 AAB0 AAB2-AAB3 "
     "AAB7-AAB8 AABE-AABF AAC1 FE20-FE26 10A0F 10A38 1D185-1D189 1D1AA-1D1AD 1D242-1D244"
 )
-_TERMINALS = ("xterm-kitty", "xterm-ghostty")  # what those that know placeholders call themselves, over ssh too
-_PROGRAMS = ("ghostty",)
-_USUAL_CELL = (10, 20)  # pixels, where the terminal's driver does not know
 
 
 def _numbers() -> Iterator[str]:
@@ -47,37 +41,19 @@ NUMBER_MARKS = tuple(_numbers())
 MOST_CELLS = len(NUMBER_MARKS)  # rows, and columns, of a picture
 
 
-def is_spoken(environ: Mapping[str, str]) -> bool:
-    """Whether the terminal says of itself that it knows placeholders. In tmux it does not: what is behind it may
-    change, and it lets nothing through unless it is told to."""
-    return environ.get("TERM", "") in _TERMINALS or (
-        environ.get("TERM_PROGRAM", "") in _PROGRAMS and "TMUX" not in environ
-    )
-
-
-def cell_pixels() -> tuple[int, int]:
-    """Width and height of a cell as the terminal's driver has it."""
-    try:
-        rows, columns, width, height = struct.unpack(
-            "HHHH",
-            fcntl.ioctl(sys.__stdout__.fileno(), termios.TIOCGWINSZ, bytes(8)),  # type: ignore[union-attr]
-        )
-    except (OSError, ValueError, AttributeError):
-        return _USUAL_CELL
-    if not (rows and columns and 2 <= width // columns <= 200 and 4 <= height // rows <= 400):
-        return _USUAL_CELL
-    return width // columns, height // rows
-
-
 def new_id() -> int:
     """Of a picture: 24 bits, as a colour has, and unlikely to be that of another program in this terminal."""
     return secrets.randbelow(0xFFFF00) + 0x100
 
 
-def transmitted(rgb: bytes, size: tuple[int, int], *, identity: int, columns: int, rows: int, in_tmux: bool) -> str:
-    """What gives the terminal a picture of ``size`` pixels to be shown on so many cells. It is to answer nothing."""
+def transmitted(
+    rgb: bytes, size: tuple[int, int], *, identity: int, cells: tuple[int, int] | None = None, in_tmux: bool = False
+) -> str:
+    """What gives the terminal a picture of ``size`` pixels, to be placed later, or to be shown by placeholders on so
+    many ``cells`` across and down. It is to answer nothing."""
     data = base64.b64encode(zlib.compress(rgb, 1)).decode("ascii")
-    keys = f"a=T,U=1,q=2,f=24,o=z,i={identity},s={size[0]},v={size[1]},c={columns},r={rows},"
+    action = "a=t" if cells is None else f"a=T,U=1,c={cells[0]},r={cells[1]}"
+    keys = f"{action},q=2,f=24,o=z,i={identity},s={size[0]},v={size[1]},"
     written: list[str] = []
     for at in range(0, len(data), _CHUNK):
         more = int(at + _CHUNK < len(data))
@@ -86,7 +62,18 @@ def transmitted(rgb: bytes, size: tuple[int, int], *, identity: int, columns: in
     return "".join(written)
 
 
-def forgotten(identity: int, *, in_tmux: bool) -> str:
+def placed(identity: int, pixels: tuple[int, int, int, int], columns: int, rows: int) -> str:
+    """What shows ``pixels`` (left, top, width, height) of a picture on so many cells, from the cursor on."""
+    left, top, width, height = pixels
+    return _command(f"a=p,q=2,C=1,i={identity},x={left},y={top},w={width},h={height},c={columns},r={rows}", "", False)
+
+
+def lifted(identity: int) -> str:
+    """What takes a picture from the screen, and leaves it in the terminal's memory."""
+    return _command(f"a=d,d=i,q=2,i={identity}", "", False)
+
+
+def forgotten(identity: int, *, in_tmux: bool = False) -> str:
     """What takes a picture out of the terminal's memory."""
     return _command(f"a=d,d=I,q=2,i={identity}", "", in_tmux)
 

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from edgerag.types import Answer, Message, PromptBudget, Trace, TracedHit
+from edgerag.ui.cells import padded, wrapped
 from edgerag.ui.output import table
 from edgerag.ui.place import in_library, member_name, place
 from edgerag.ui.plain import one_line, plain
@@ -113,7 +114,7 @@ def time_text(answer: Answer, trace: Trace) -> str:
     if found := heats(trace.token_ns):
         signs = "".join(HEAT_SIGNS[level] for level in found)
         lines.append("each token (· drafted, ░ usual, ▒ ▓ slow, █ a stall or a whole draft):")
-        lines += textwrap.wrap(signs, _WIDTH - 2) or []
+        lines += wrapped(signs, _WIDTH - 2)
     return "\n".join(lines) + "\n"
 
 
@@ -128,12 +129,7 @@ def _waterfall_lines(answer: Answer, trace: Trace) -> Iterator[str]:
 
 def _pairs(lines: Sequence[tuple[str, str]]) -> str:
     return "".join(
-        textwrap.fill(
-            one_line(words, 2_000),
-            _WIDTH,
-            initial_indent=f"{name:<{_LABEL_CELLS}}",
-            subsequent_indent=" " * _LABEL_CELLS,
-        )
-        + "\n"
+        f"{line}\n"
         for name, words in lines
+        for line in wrapped(one_line(words, 2_000), _WIDTH, first=padded(name, _LABEL_CELLS), others=" " * _LABEL_CELLS)
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from edgerag.telemetry.answer_spans import TOKEN_KINDS
 from edgerag.telemetry.spans import GENERATION, INGEST, THREAD, Span, TraceTree, token_row
 from edgerag.types import StageSpan
+from edgerag.ui.cells import padded, wrapped
 from edgerag.ui.plain import one_line
 from edgerag.ui.why import said
 from edgerag.ui.why.layout import HEAT_SIGNS, heats, quantile, token_gaps_ms, waterfall
@@ -51,7 +51,7 @@ def _waterfall_lines(root: Span) -> Iterator[str]:
         beside = beside or bool(mark)
         name = one_line("  " * (depth - 1) + span.name.removeprefix("rag.") + mark, _NAME_CELLS)
         drawn = " " * bar.offset + "█" * bar.cells
-        yield f"{name:<{_NAME_CELLS}}{said.seconds_words(span.ns / 1e9):>8}  {drawn}"
+        yield f"{padded(name, _NAME_CELLS)}{said.seconds_words(span.ns / 1e9):>8}  {drawn}"
     if len(named) > len(shown):
         yield f"... and {len(named) - len(shown):,} more (--perfetto and --html have all)"
     if beside:
@@ -76,7 +76,7 @@ def _figure_lines(root: Span) -> Iterator[str]:
             for key, value in facts.items()
         )
         line = one_line(f"{span.name}: {figures}", _MOST_LINE)
-        yield from textwrap.wrap(line, _WIDTH - 2, subsequent_indent="    ")
+        yield from wrapped(line, _WIDTH - 2, others="    ")
 
 
 def _value_text(value: object) -> str:
@@ -100,7 +100,7 @@ def _token_lines(span: Span) -> Iterator[str]:
             figures = f"median {quantile(row, 0.5):8.3f} ms  p95 {quantile(row, 0.95):8.3f} ms"
             yield f"  {kind:<12}{figures}  {_sum_text(row)}"
     yield "each token (· drafted, ░ usual, ▒ ▓ slow, █ a stall or a whole draft):"
-    yield from textwrap.wrap("".join(HEAT_SIGNS[level] for level in heats(stamps)), _WIDTH - 2)
+    yield from wrapped("".join(HEAT_SIGNS[level] for level in heats(stamps)), _WIDTH - 2)
 
 
 def _sum_text(row: Sequence[float]) -> str:

@@ -92,3 +92,11 @@ def test_there_are_never_fewer_candidates_than_sources() -> None:
     )
     assert made.candidate_count >= made.source_count > 2
     assert made.ef_search >= made.candidate_count
+
+
+@pytest.mark.parametrize("text", ["\udcff\udcfe", " \udcff\n"])
+def test_bytes_that_are_no_text_are_not_told_as_an_empty_question(text: str) -> None:
+    with pytest.raises(UsageError, match="not UTF-8") as raised:
+        read_question(text)
+    assert raised.value.remedy
+    assert read_question("caf\udce9 hours?").text == "caf  hours?", "what can be read of it is asked"

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from types import SimpleNamespace
 
@@ -11,7 +12,7 @@ import pytest
 
 from edgerag.machine import courtesy
 from edgerag.machine.affinity import process_cpus
-from edgerag.machine.courtesy import Demand, OwnTime, step_back
+from edgerag.machine.courtesy import Demand, OwnTime, run_apart, step_back
 
 SPIN = "import time\nwhile True: pass"
 
@@ -32,6 +33,32 @@ def test_a_process_steps_back_and_never_forward(busy_child: subprocess.Popen[byt
     assert os.getpriority(os.PRIO_PROCESS, busy_child.pid) == own + 5
     if hasattr(psutil.Process, "ionice"):
         assert psutil.Process(busy_child.pid).ionice().value == 7
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have priorities of their own on Linux alone")
+def test_work_apart_steps_back_with_what_it_starts_and_the_caller_does_not() -> None:
+    own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    seen = []
+
+    def look() -> None:
+        seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+
+    def work() -> None:
+        look()
+        started = threading.Thread(target=look)
+        started.start()
+        started.join()
+
+    run_apart(work, niceness=own + 3)
+    assert seen == [own + 3, own + 3]
+    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == own
+
+
+def test_work_apart_is_done_where_no_thread_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(courtesy, "start_daemon", lambda _: False)
+    done: list[int] = []
+    run_apart(lambda: done.append(threading.get_ident()), niceness=3)
+    assert done == [threading.get_ident()]
 
 
 def test_nothing_is_asked_for_and_nothing_changes(busy_child: subprocess.Popen[bytes]) -> None:

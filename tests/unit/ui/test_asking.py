@@ -137,6 +137,23 @@ def test_an_answer_that_is_the_evidence_does_not_stand_there_twice(streams: Stre
     assert out.getvalue() == f"{SHOWN}\n", "in a pipe it does"
 
 
+def test_without_a_model_one_empty_line_stands_between_the_sentences_and_the_sources(streams: Streams) -> None:
+    out, err = streams(out=True, err=True)
+    printer = AnswerPrinter()
+    printer.show(EVIDENCE)
+    printer.show(AnswerDelta(SHOWN))
+    printer.finish()
+    assert out.getvalue() == "", "the list of sources begins with its own empty line"
+    assert not err.getvalue().replace("\x1b[0m", "").endswith("\n\n")
+    printer = AnswerPrinter()
+    printer.show(EVIDENCE)
+    printer.show(AnswerDelta("Drain"))
+    printer.show(AnswerDelta(" it."))
+    printer.finish()
+    assert out.getvalue() == "Drain it.\n"
+    assert err.getvalue().replace("\x1b[0m", "").endswith("\n\n"), "an answer is told from them"
+
+
 def test_numbers_of_the_documents_have_a_backslash_and_marks_have_none(streams: Streams) -> None:
     out, err = streams(out=True, err=True)
     printer = AnswerPrinter()

@@ -215,3 +215,23 @@ def test_a_heading_with_a_number_is_a_documents_own_in_the_list_of_sources() -> 
     assert r"(Turbine study \[2\])" in told
     assert "report [3].txt" in told, "to be copied"
     assert r"(Turbine study \[2\])" in output.nearest_text([hit])
+
+
+def test_a_quotation_of_code_stays_as_it_is_and_its_numbers_are_no_marks() -> None:
+    code = "first = rows[1]; last = rows[2]"
+    one = source()
+    chunk = replace(one.hit.chunk, media_type="text/x-python", chunk=replace(one.hit.chunk.chunk, text=code))
+    made = (replace(one, number=1, quote=code, hit=replace(one.hit, chunk=chunk)), replace(one, number=2, quote=PAPER))
+    instant = (InstantSentence(code, 1, 0, len(code)), InstantSentence(PAPER, 2, 0, len(PAPER)))
+    found = replace(answered(instant_text(instant), stop_reason="no_model"), sources=made, instant=instant)
+    shown = marked_text(found.text, marks_of(found))
+    assert f"“{code}” [1]" in shown, "what is copied runs"
+    assert "Miller \\[2\\]" in shown, "the paper's own is told from a mark"
+    assert [each.kind for each in bracketed_numbers(found.text, marks_of(found))][:3] == ["code", "code", "mark"]
+    listed = output.sources_text(made)
+    assert f'"{code}"' in listed and "Miller \\[2\\]" in listed
+    nearest = output.nearest_text([each.hit for each in made])
+    assert code in nearest
+    cut = MarkedStream()
+    cut.marks = marks_of(found)
+    assert "".join([*(cut.feed(sign) for sign in found.text), cut.finish()]) == shown

@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 
 from edgerag.errors import EdgeragError, UsageError
+from edgerag.machine.courtesy import run_apart
 from edgerag.safe_text import can_be_seen
 from edgerag.types import AnswerDone, AskEvent, Exchange, Filter, FilterText, NotKept, Unfinished
 from edgerag.ui.filtering import read_filter
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from edgerag.ui.tui.screens.inspector import Section
 
 _SIDE_BY_SIDE_FROM = 100  # columns; below, the sources lie under the conversation
+_ANSWER_NICENESS = 9  # a key goes before the computing of an answer, and that before an ingest (docs/decisions/119)
 _EARLIER_QUESTIONS = 200
 
 
@@ -194,7 +196,11 @@ class AskScreen(ThreadedScreen):
         self._answering, self._starting = exchange, False
         self.edgerag.track(run)
         kept = exchange.kept
-        self.run_worker(lambda: consume(self, run, lambda: self._events(kept, where, unfinished, run)), thread=True)
+
+        def answer() -> None:
+            consume(self, run, lambda: self._events(kept, where, unfinished, run))
+
+        self.run_worker(lambda: run_apart(answer, niceness=_ANSWER_NICENESS), thread=True)
         self.refresh_bindings()
         self.start(self._list_threads())
 

@@ -17,6 +17,7 @@ from edgerag.ui.tui.problem import Problem
 if TYPE_CHECKING:
     from edgerag.session import Session
     from edgerag.ui.tui.app import EdgeragApp
+    from edgerag.ui.tui.widgets.page_view import PageView
 
 ResultT = TypeVar("ResultT")
 _FOOTER_GAPS = 2  # cells: between a key and its words, and behind them
@@ -32,6 +33,14 @@ class SessionScreen(Keyed, Screen[ResultT]):
     @property
     def session(self) -> Session:
         return self.edgerag.session
+
+    @property
+    def page_view(self) -> PageView | None:
+        """Where the picture of a page may be seen now."""
+        return None
+
+    def terminal_resized(self) -> None:
+        """The terminal has told its size, which may be the one before."""
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:

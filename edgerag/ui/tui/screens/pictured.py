@@ -57,6 +57,21 @@ class PicturedScreen(SideScreen):
         await self._leave_pages()
         self._forget_picture(self._identity)
 
+    def on_screen_suspend(self) -> None:
+        self._page.refresh()  # under a dialog a page is text, which can be shaded
+
+    def on_screen_resume(self) -> None:
+        self._page.refresh()
+
+    @property
+    def page_view(self) -> PageView | None:
+        return self._page if self.is_pictured else None
+
+    def terminal_resized(self) -> None:
+        """Its cells may be of another size, though there are as many."""
+        if self.is_pictured and self._page.is_of_other_cells(self._sizing()):
+            self._draw()
+
     @property
     def is_pictured(self) -> bool:
         """Whether the page is on the screen, and not the text."""
@@ -238,6 +253,8 @@ class PicturedScreen(SideScreen):
                 parts.append(home_words(document, passage))
             elif not picture.passage:
                 parts.append("the passage was not found on this page")
+        if lack := self._sizing().lack:
+            parts.append(lack)
         return shown.line(" · ".join(parts), 200)
 
     def _sizing(self) -> Sizing:

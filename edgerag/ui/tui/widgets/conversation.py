@@ -108,6 +108,11 @@ class Conversation(Keyed, OneLayout, VerticalScroll):
         yield self._welcome
         yield self._earlier
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if (action, parameters) != ("do", ("go_on",)):
+            return True
+        return self._current is not None and (self._current.can_go_on or self._current.stopped_before_words)
+
     @property
     def exchanges(self) -> list[ExchangeView]:
         return list(self.query_children(ExchangeView))

@@ -59,6 +59,9 @@ class HitsTable(Keyed, DataTable[Text]):
         self._widths: dict[str, int] = {}
         self._by = 0
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's signature
+        return action != "sort_by" or bool(self._hits)
+
     @property
     def at_cursor(self) -> TracedHit | None:
         if not self.is_valid_row_index(self.cursor_row):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
-from textual.geometry import Offset, Size
+from textual.geometry import Offset, Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -17,6 +17,9 @@ from textual.strip import Strip
 from edgerag.types import PagePicture
 from edgerag.ui.tui import kitty
 from edgerag.ui.tui.page_look import PreparedPage, Sizing
+
+if TYPE_CHECKING:
+    from edgerag.ui.tui.picture_paint import Placed
 
 _GUTTER = 2  # cells at the left: the mark beside the passage, and a gap
 _ABOVE = 4  # a quarter of the window: what stands above the passage tells where on the page it is
@@ -45,7 +48,7 @@ class PageView(ScrollView, can_focus=True):
         super().__init__(**options)
         self._zoom = _WIDTH
         self._drawn: PreparedPage | None = None
-        self._strips: dict[tuple[int, int, int], Strip] = {}
+        self._strips: dict[tuple[int, int, int, bool], Strip] = {}
         self._marked_rows: set[int] = set()
         self._asked_width = 0
         self._dragged_from: tuple[Offset, Offset] | None = None
@@ -75,6 +78,11 @@ class PageView(ScrollView, can_focus=True):
         if self._zoom == _WHOLE:
             return min(fitting, sizing.columns_for(self._drawn.picture if self._drawn else None, self.size.height))
         return sizing.at_most(self._drawn.picture if self._drawn else None, int(fitting * _ZOOMS[self._zoom]))
+
+    def is_of_other_cells(self, sizing: Sizing) -> bool:
+        """Whether the page was made for cells of another size."""
+        inline = self._drawn.inline if self._drawn is not None else None
+        return inline is not None and inline.cell != sizing.cell
 
     def on_resize(self) -> None:
         if self._drawn is not None and (self.size.width != self._asked_width or self._zoom == _WHOLE):
@@ -188,12 +196,14 @@ class PageView(ScrollView, can_focus=True):
         drawn = self._drawn
         if drawn is None or row >= drawn.rows:
             return Strip.blank(width, self.rich_style)
-        key = (row, left, width)
+        is_active = self.screen.is_active
+        key = (row, left, width, is_active)
         if key not in self._strips:
-            room = max(0, width - _GUTTER)
-            margin = max(0, room - drawn.columns) // 2
-            first = min(left, max(0, drawn.columns - room))
-            pieces = self._pieces(drawn, row, first, min(drawn.columns, first + room))
+            margin, first, last = self._columns_seen(drawn)
+            if drawn.inline is not None and is_active:
+                pieces = [Segment(" " * (last - first), self.rich_style)]
+            else:
+                pieces = self._pieces(drawn, row, first, last)
             mark = Segment(
                 f"{_MARK if row in self._marked_rows else ' '} ", self.get_component_rich_style("page--mark")
             )
@@ -201,9 +211,29 @@ class PageView(ScrollView, can_focus=True):
             self._strips[key] = strip.adjust_cell_length(width, self.rich_style)
         return self._strips[key]
 
+    def _columns_seen(self, drawn: PreparedPage) -> tuple[int, int, int]:
+        """The empty cells beside the page, and its columns from one to before another."""
+        room = max(0, self.scrollable_content_region.width - _GUTTER)
+        first = min(self.scroll_offset.x, max(0, drawn.columns - room))
+        return max(0, room - drawn.columns) // 2, first, min(drawn.columns, first + room)
+
+    def placed(self) -> Placed | None:
+        """The picture that is to be written over cells of this pane, if there is one."""
+        drawn = self._drawn
+        if drawn is None or drawn.inline is None or not self.display:
+            return None
+        from edgerag.ui.tui.picture_paint import Placed, seen_cells
+
+        margin, first, last = self._columns_seen(drawn)
+        pane = self.scrollable_content_region
+        x, top = pane.x + _GUTTER + margin, pane.y
+        rows = min(pane.height, drawn.rows - self.scroll_offset.y)
+        cells = seen_cells(self.screen, self, Region(x, top, last - first, max(0, rows)))
+        return Placed(drawn.inline, x - first, top - self.scroll_offset.y, cells)
+
     def _pieces(self, drawn: PreparedPage, row: int, first: int, last: int) -> list[Segment]:
         match drawn.look:
-            case "kitty":
+            case "placeholders" if self.screen.is_active:
                 return [kitty.row_of_cells(drawn.identity, row, range(first, last))]
             case "ink":
                 paper = self.get_component_rich_style("page--paper")
