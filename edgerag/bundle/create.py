@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +16,13 @@ from packaging.specifiers import SpecifierSet
 
 from edgerag import __version__
 from edgerag.bundle import carried as carried_package
-from edgerag.bundle.carried.manifest import Library, Manifest, Model, Target, safe_name
+from edgerag.bundle.carried.manifest import Library, Manifest, Model, Pack, Target, safe_name
 from edgerag.bundle.closure import Closure, Installed, close, installed_version
 from edgerag.bundle.gather import BUILT, Gatherer, Wish, built_here
 from edgerag.bundle.keys import SecretKey, sign
 from edgerag.bundle.licences import licence_files
 from edgerag.bundle.own_wheel import checkout, make_own_wheel, other_source
+from edgerag.bundle.pack import make_packs
 from edgerag.bundle.sbom import NAME as SBOM_NAME
 from edgerag.bundle.sbom import Carried, sbom
 from edgerag.bundle.targets import BundleTarget, needed_glibc, rank
@@ -104,7 +106,10 @@ def create(
         gatherer = Gatherer([*wheel_folders, *built_here(checkout())], Path(scratch) / "pip", report=report)
         closures = _closures(targets, gatherer, Path(scratch), report, installed)
         pip = _pip(gatherer, targets[0])
-        return _write(out, closures, pip, models, libraries, key, progress)
+        wheels = _all_wheels(closures, pip)
+        report(f"Packing {len(wheels)} wheels")
+        packs = make_packs(wheels.values(), _machines(closures, pip), Path(scratch), progress=progress)
+        return _write(out, closures, pip, packs, models, libraries, key, progress)
 
 
 def _closures(
@@ -190,18 +195,33 @@ def _pip(gatherer: Gatherer, target: BundleTarget) -> Wheel:
     return gatherer.add(wheels[0].path)
 
 
+def _all_wheels(closures: Sequence[Closure], pip: Wheel) -> dict[str, Wheel]:
+    """By the name of their file."""
+    wheels = {wheel.path.name: wheel for closure in closures for wheel in closure.wheels}
+    return wheels | {pip.path.name: pip}
+
+
+def _machines(closures: Sequence[Closure], pip: Wheel) -> dict[str, frozenset[str]]:
+    """By the name of a wheel's file the machines that it is for."""
+    machines: dict[str, set[str]] = defaultdict(set)
+    for closure in closures:
+        for wheel in (*closure.wheels, pip):
+            machines[wheel.path.name].add(closure.target.platform)
+    return {name: frozenset(found) for name, found in machines.items()}
+
+
 def _write(
     out: Path,
     closures: Sequence[Closure],
     pip: Wheel,
+    packs: Sequence[tuple[Pack, Path]],
     models: Sequence[CarriedModel],
     libraries: Sequence[CarriedLibrary],
     key: SecretKey | None,
     progress: Callable[[int, int], None],
 ) -> Made:
-    wheels = {wheel.path.name: wheel for closure in closures for wheel in closure.wheels}
-    wheels[pip.path.name] = pip
-    contents: dict[str, Content] = {f"wheels/{name}": wheel.path for name, wheel in wheels.items()}
+    wheels = _all_wheels(closures, pip)
+    contents: dict[str, Content] = {pack.file: path for pack, path in packs}
     contents |= {f"models/{model.file}": model.path for model in models}
     contents |= {f"libraries/{library.name}.edgerag": library.path for library in libraries}
     contents |= licence_files(wheels.values())
@@ -220,10 +240,10 @@ def _write(
         for each in libraries
     ]
     only_pip = Closure(closures[0].target, (pip,), {pip.name: ()}, {})
-    contents[SBOM_NAME] = sbom(
-        [*closures, only_pip], data, hashes={name: hashes[f"wheels/{name}"] for name in wheels}, version=__version__
-    )
-    for name in contents:
+    # Of each wheel as its index has it, so that it can be compared with that.
+    published = {file.name: file.sha256 for file in described({name: wheel.path for name, wheel in wheels.items()})}
+    contents[SBOM_NAME] = sbom([*closures, only_pip], data, hashes=published, version=__version__)
+    for name in (*contents, *(f"wheels/{name}" for name in wheels)):
         if not safe_name(name):
             raise BundleError(f"{name!r} is no name for a file of a bundle.", remedy="Leave it out, or rename it.")
     manifest = Manifest(
@@ -233,6 +253,7 @@ def _write(
         models=tuple(Model(model.name, f"models/{model.file}", model.shipped) for model in models),
         libraries=tuple(Library(each.name, f"libraries/{each.name}.edgerag") for each in libraries),
         files=described(contents),
+        packs=tuple(pack for pack, _ in packs),
     )
     signer = None
     if key is not None:

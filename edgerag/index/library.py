@@ -31,6 +31,7 @@ from edgerag.index import (
     keywords,
     kv_keys,
     latent_rows,
+    lost_paths,
     nearest,
     scan,
     twins,
@@ -294,13 +295,15 @@ class Library:
         around_sha256: str = "",
         ocr: str = "",
     ) -> int:
-        """Stores a document in one transaction, replacing the one of that path; returns its id.
+        """Stores a document in one transaction, replacing the one of that path, or one of the same text whose path was
+        lost to damage; returns its id.
 
         Chunks whose embedding text is unchanged keep id and vector. The text is found by keyword at
         once. ``tags`` are added to those that it has. A failure recorded for the path is forgotten.
         """
         facts = FileFacts(path, root, content_sha256, size_bytes, mtime_ns, content_bytes, seconds, around_sha256, ocr)
         with self._kv_news.writing() as db:
+            lost_paths.find_again(db, parsed, path=path, root=root)
             before = kv_keys.earlier(db, path)
             document_id = documents.write_document(db, parsed, facts)
             versions = kv_keys.replace(db, path, before, title=parsed.title, chunks=chunks)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from edgerag.encryption.keys import LibraryKey
 from edgerag.errors import EdgeragError, LibraryDamaged
-from edgerag.index import catalogue, chunks, documents, kv_keys
+from edgerag.index import catalogue, chunks, documents, kv_keys, lost_paths
 from edgerag.index.documents import UNREAD_NS
 from edgerag.index.lost_identity import settle_identity
 from edgerag.index.readable_rows import Copied
@@ -158,8 +158,11 @@ def _name_documents(db: sqlite3.Connection, known: Mapping[int, str]) -> list[Lo
     # An index that is damaged itself may say something of documents that are there.
     named = {number: path for number, path in known.items() if number not in there and path not in paths}
     losses = []
+    if any(document_id not in named for document_id in gone):
+        # Nobody knows which archive or mail such a one may have lain in.
+        documents.delete_containers(db, list(documents.all_containers(db)))
     for document_id in sorted(gone, key=str):
-        path = named.pop(document_id, f"document #{document_id}")
+        path = named.pop(document_id, lost_paths.path_of(document_id))
         if isinstance(document_id, int) and document_id > 0 and reinstate(db, document_id, path):
             losses.append(
                 Loss(path, "its record cannot be read: its title and pages are gone until it is ingested again")

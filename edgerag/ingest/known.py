@@ -10,6 +10,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from edgerag.index.documents import UNREAD_NS, Move, MovedFile, ReadContainer
+from edgerag.index.lost_paths import path_of, without_path
 from edgerag.ingest.discover import Candidate, Discovery
 from edgerag.ingest.member_paths import outer_path
 from edgerag.types import MEMBER_MARK, Document, LeftOut
@@ -128,6 +129,15 @@ class Known:
     def holds(self, path: str) -> list[Document]:
         """The documents that lie in a file, or in a member of one."""
         return [self.documents[member] for member in self._documents_in.get(path, ()) if member in self.documents]
+
+    def found_again(self, document_id: int) -> str:
+        """What the document that was just stored was called until now, where its path had been lost; else ""."""
+        name = path_of(document_id)
+        return name if self.documents.pop(name, None) is not None else ""
+
+    def without_path(self) -> list[Document]:
+        """Documents whose path was lost to damage, and which no file was found to be."""
+        return without_path(self.documents.values())
 
     def moved(self, candidates: Iterable[Candidate], gone: Iterable[str]) -> dict[str, str]:
         """Which of the new files was which of those that are ``gone``: new path to old path.

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from edgerag.index.library import Library
 
 
+_NAMED = 5
 _ANALYSED_TOGETHER = 8  # documents between two looks at whether to go on
 
 
@@ -115,6 +116,8 @@ class _Run(Storing):
         if not interrupted:
             interrupted = yield from self._learn_words()
         self._keep_left_out(discovery, complete=not interrupted)
+        if not interrupted:
+            self._tell_without_path()
         yield self._progress.event("")
         yield IngestDone(
             reports=tuple(self._reports[path] for path in sorted(self._reports)),
@@ -123,6 +126,16 @@ class _Run(Storing):
             interrupted=interrupted,
             notes=tuple(self._notes),
         )
+
+    def _tell_without_path(self) -> None:
+        left = self._known.without_path()
+        if left:
+            names = ", ".join(document.path for document in left[:_NAMED]) + (", ..." if len(left) > _NAMED else "")
+            note = (
+                f"Of {names} damage left the text and not the path, and no file that was read says the same: ingest the"
+            )
+            note += f" folder that it came from, or take it out with `edgerag remove '#{left[0].id}'`."
+            self._notes[note] = None
 
     def _analyse_again(self) -> Generator[IngestEvent, None, bool]:
         """Makes words anew that an older version of this program made; True when it was cancelled."""

@@ -263,6 +263,8 @@ class Storing(WithoutReading):
                 ocr=self._recognition.manner(document.media_type),
             )
             facts |= {"what": "document", "chunks": len(pieces)}
+        if found := self._known.found_again(document_id):
+            self._moved[result.path] = found
         # At once: the text may stand in a file that is replaced or removed before this one is embedded.
         pending = self._library.pending_of(document_id)
         vectors = self._known_vectors(pending)

@@ -29,12 +29,14 @@ sys.path[:0] = [str(CHECKOUT), str(CHECKOUT / "bench"), str(Path(__file__).paren
 from interpreter import without_emulator, write_interpreter  # noqa: E402
 from record import record  # noqa: E402
 
+from edgerag.bundle.carried.manifest import with_digest  # noqa: E402
+
 _MACHINES = ("linux-x86_64", "linux-aarch64")
 _EXAMPLES = CHECKOUT / "examples" / "docs"
 _QUESTION = "What is the noise level of the pump?"
 _FACT = "58 dB(A)"
 _EXIT_REFUSED = 6
-_LIMIT_BYTES = 200_000_000  # of what a bundle holds without models, for one Python on each machine
+_LIMIT_BYTES = 200_000_000  # of what a bundle holds without models, for all Pythons on each machine
 _STEP_S = 3600  # emulation is some twenty times as slow
 
 
@@ -91,7 +93,8 @@ def main() -> int:
     figures = {
         "sizes": sizes,
         "rows": [asdict(row) for row in rows],
-        "passed": all(row.passed for row in rows) and sizes["one Python"]["without_models_bytes"] < _LIMIT_BYTES,
+        "passed": all(row.passed for row in rows)
+        and all(size["without_models_bytes"] < _LIMIT_BYTES for size in sizes.values()),
     }
     qemu = subprocess.run(["qemu-aarch64", "--version"], capture_output=True, text=True, check=True)
     parameters = {"qemu": qemu.stdout.splitlines()[0], "cpu": options.cpu}
@@ -151,15 +154,17 @@ class _Maker:
 
 
 def _sizes(bundle: Path) -> dict[str, Any]:
-    """Bytes of a bundle, and of what each machine and Python takes of it."""
+    """Bytes of a bundle, of its packs, and of the wheels that each machine and Python takes out of them."""
     manifest = json.loads((bundle / "manifest.json").read_bytes())
     sizes = {file["name"]: file["size_bytes"] for file in manifest["files"]}
+    unpacked = {wheel["name"]: wheel["size_bytes"] for pack in manifest["packs"] for wheel in pack["wheels"]}
     heavy = ("models/", "libraries/")
     return {
         "whole_bytes": sum(sizes.values()),
         "without_models_bytes": sum(size for name, size in sizes.items() if not name.startswith(heavy)),
-        "wheels_bytes": {
-            f"{target['platform']} {target['python']}": sum(sizes[wheel] for wheel in target["wheels"])
+        "packs_bytes": {pack["file"]: sizes[pack["file"]] for pack in manifest["packs"]},
+        "wheels_unpacked_bytes": {
+            f"{target['platform']} {target['python']}": sum(unpacked[wheel] for wheel in target["wheels"])
             for target in manifest["targets"]
         },
         "glibc": {f"{each['platform']} {each['python']}": each["glibc"] for each in manifest["targets"]},
@@ -240,20 +245,21 @@ def _refused(
         # What the signature holds is compared before anything in it is believed, names neither.
         signed = name.startswith("manifest.json")
         row(f"a letter of {name}", verified(), "is not what the owner of the key" if signed else f"{name} was changed")
-        if name.endswith("linux_aarch64.whl"):
+        if name.endswith("linux-aarch64.xz"):
             to = folder / "refused"
             row(f"a letter of {name}, on aarch64", emulated.install(bundle, to, maker.public_key), name)
             if any(to.iterdir()):
                 rows[-1].passed = False
         path.write_bytes(before)
-    wheel = next((bundle / "wheels").glob("hnswlib-*-linux_aarch64.whl"))
-    aside = wheel.rename(folder / wheel.name)
-    row(f"{wheel.name} is missing", verified(), f"wheels/{wheel.name} is missing")
-    row(f"{wheel.name} is missing, on aarch64", emulated.install(bundle, folder / "refused"), "is missing")
-    aside.rename(wheel)
-    (bundle / "wheels" / "extra.whl").write_bytes(b"x")
-    row("a wheel was added", verified(), "wheels/extra.whl was added")
-    (bundle / "wheels" / "extra.whl").unlink()
+    pack = bundle / "packs" / "linux-aarch64.xz"
+    aside = pack.rename(folder / pack.name)
+    row(f"{pack.name} is missing", verified(), f"packs/{pack.name} is missing")
+    row(f"{pack.name} is missing, on aarch64", emulated.install(bundle, folder / "refused"), "is missing")
+    aside.rename(pack)
+    (bundle / "packs" / "extra.xz").write_bytes(b"x")
+    row("a pack was added", verified(), "packs/extra.xz was added")
+    (bundle / "packs" / "extra.xz").unlink()
+    rows.append(_of_another_wheel(emulated, bundle, folder))
     other = next((python for python in pythons if python != _here()), "")
     if other:
         small = maker.make("other", _MACHINES[1:], [other], models=False)
@@ -267,12 +273,30 @@ def _refused(
     return rows
 
 
+def _of_another_wheel(machine: Machine, bundle: Path, folder: Path) -> Row:
+    """A manifest that tells of another wheel than lies in the pack, whole in itself: its list was not made with it."""
+    path = bundle / "manifest.json"
+    before = path.read_bytes()
+    record = json.loads(before)
+    record.pop("sha256")
+    wheels = [wheel for pack in record["packs"] if "aarch64" in pack["file"] for wheel in pack["wheels"]]
+    wheel = next(wheel for wheel in wheels if "hnswlib" in wheel["name"] and "cp311" in wheel["name"])
+    wheel["sha256"] = "0" * 64
+    path.write_bytes(with_digest(record))
+    done = machine.install(bundle, folder / "refused")
+    path.write_bytes(before)
+    said = done.stderr.strip().splitlines()[-1]
+    right = done.returncode == _EXIT_REFUSED and wheel["name"] in said and "packs/linux-aarch64.xz" in said
+    row = Row("another wheel in a pack, on aarch64", passed=right, said=said if right else _failure(done))
+    sys.stdout.write(f"{row.name}: {'refused' if right else 'FAILED'}: {row.said}\n")
+    return row
+
+
 def _one_of_each_kind(bundle: Path) -> list[str]:
     names = ["manifest.json", "manifest.json.minisig", "install.py", "README.txt", "sbom.cdx.json"]
     patterns = (
         "installer/installing.py", "licences/llama-cpp-python-*/*", "models/*.gguf", "libraries/*",
-        "wheels/llama_cpp_python-*-linux_aarch64.whl", "wheels/hnswlib-*-cp311-*-linux_aarch64.whl",
-        "wheels/edgerag-*-linux_aarch64.whl", "wheels/numpy-*cp311*aarch64.whl", "wheels/pip-*.whl",
+        "packs/linux-aarch64.xz", "packs/linux-x86_64.xz", "packs/any.xz",
     )  # fmt: skip
     return names + [str(min(bundle.glob(pattern)).relative_to(bundle)) for pattern in patterns]
 

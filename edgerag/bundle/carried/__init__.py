@@ -9,6 +9,7 @@ same files serve ``edgerag bundle verify`` and ``install`` here and ``install.py
     manifest.py    what a bundle holds and for whom
     tar.py         the one kind of .tar file that a bundle is
     contents.py    a bundle is opened, and every byte of it compared
+    packs.py       wheels are taken out of the compressed files that they lie in
     machine.py     what this machine and Python are
     installing.py  a new folder with an environment, models and libraries
     script.py      what install.py runs

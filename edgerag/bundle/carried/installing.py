@@ -5,7 +5,8 @@
     FOLDER/models, FOLDER/indexes
 
 Promises: no network is used; every byte of the bundle is compared before any of it is used, and what is used is the
-copy that was compared; whatever stops it, the command is not there before all else is, and the next run begins anew.
+copy that was compared, each wheel once more when it is unpacked; whatever stops it, the command is not there before all
+else is, and the next run begins anew.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from . import contents
+from . import contents, packs
 from .contents import Head
 from .machine import fitting, here
 from .manifest import File, Manifest, Target
@@ -60,10 +61,11 @@ def install(
     with contents.opened(path) as bundle:
         head = contents.head(bundle, str(path), key)
         target = fitting(head.manifest, here())
+        packs.check_can_unpack(head.manifest)
         _make_room(folder, head.manifest, target)
         try:
             staged = folder / _ARRIVING
-            wanted = _wanted(head.manifest, target)
+            wanted = _wanted_files(head.manifest, target)
             contents.check(
                 bundle, head.manifest, str(path), sink=lambda file: _sink(staged, file, wanted), progress=progress
             )
@@ -88,8 +90,9 @@ def _make_room(folder: Path, manifest: Manifest, target: Target) -> None:
         if any(folder.iterdir()):
             raise Refused(f"{folder} is not empty.", remedy="Name a new folder.")
         free = shutil.disk_usage(folder).free
-        wanted = _wanted(manifest, target)
+        wanted, wheels = _wanted_files(manifest, target), _wheels(manifest, target)
         needed = target.unpacked_bytes + sum(file.size_bytes for file in manifest.files if file.name in wanted)
+        needed += sum(wheel.size_bytes for pack in manifest.packs for wheel in pack.wheels if wheel.name in wheels)
         needed += sum(file.size_bytes for file in manifest.files if file.name.startswith("libraries/"))
         if free < needed:
             raise Refused(
@@ -100,8 +103,14 @@ def _make_room(folder: Path, manifest: Manifest, target: Target) -> None:
         raise Refused(f"{folder} cannot be made: {error.strerror or error}.", remedy="Name another folder.") from error
 
 
-def _wanted(manifest: Manifest, target: Target) -> set[str]:
-    files = {manifest.pip, *target.wheels}
+def _wheels(manifest: Manifest, target: Target) -> set[str]:
+    return {manifest.pip, *target.wheels}
+
+
+def _wanted_files(manifest: Manifest, target: Target) -> set[str]:
+    """Of the bundle: the wheels of one of version 2 are among them, those of a newer one lie in its packs."""
+    files = _wheels(manifest, target)
+    files |= {pack.file for pack in packs.packs_of(manifest, files)}
     files |= {model.file for model in manifest.models}
     return files | {library.file for library in manifest.libraries}
 
@@ -116,12 +125,18 @@ def _sink(staged: Path, file: File, wanted: set[str]) -> BinaryIO | None:
 
 def _install_checked(folder: Path, manifest: Manifest, target: Target, say: Callable[[str], None], probe: str) -> None:
     staged, python = folder / _ARRIVING, folder / "venv" / "bin" / "python"
+    wheels = _wheels(manifest, target)
+    for pack in packs.packs_of(manifest, wheels):
+        say(f"Unpacking {pack.file}")
+        packs.unpack(pack, staged, wheels)
+        (staged / pack.file).unlink()
     say(f"Making the environment for {target.words}")
     _run([sys.executable, "-I", "-m", "venv", "--without-pip", str(folder / "venv")], folder)
     say(f"Installing {len(target.wheels)} wheels")
     pip = [str(python), str(staged / manifest.pip / "pip"), "--isolated", "--disable-pip-version-check", "--no-input"]
     offline = ["--no-index", "--no-cache-dir", "--quiet", "--find-links", str(staged / "wheels")]
     _run([*pip, "install", *offline, *(str(staged / wheel) for wheel in target.wheels)], folder)
+    shutil.rmtree(staged / "wheels")  # room for the libraries
     _run([str(python), "-P", "-c", probe], folder)
     (folder / "models").mkdir()
     (folder / "indexes").mkdir()

@@ -1,5 +1,6 @@
 """The manifest of a bundle: each file with its size and SHA-256, and which of them a machine and Python need.
 
+Wheels lie in packs, many in one compressed file: of each the manifest has name, size and SHA-256 as it is unpacked.
 It is one JSON file, and what a signature signs. docs/bundle.md has it key by key. Promises: names of files are of a
 narrow kind that leads nowhere else (no "..", no hidden ones, nothing that two file systems read differently), all
 that refers to a file refers to one that is listed, and no byte of it changes unnoticed: it ends with its own digest.
@@ -10,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .refused import Refused
@@ -18,7 +19,9 @@ from .refused import Refused
 NAME = "manifest.json"
 SIGNATURE_NAME = "manifest.json.minisig"
 FORMAT = "edgerag-bundle"
-VERSION = 2  # with a digest of itself, and only such are read
+VERSION = 3
+_OLDEST = 2  # the first with a digest of itself
+_PACKED_SINCE = 3  # before, each wheel was a file of the bundle
 LARGEST_BYTES = 16_000_000  # of 100,000 files; more is none of ours
 _PIECE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+!-]{0,199}")
 _DEEPEST = 5
@@ -31,6 +34,7 @@ _MODEL_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _LIBRARY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _LIBRARY_FILE = re.compile(r"libraries/[A-Za-z0-9_][A-Za-z0-9_.-]*\.edgerag")
 _WHEEL = re.compile(r"wheels/[^/]+\.whl")
+_PACK = re.compile(r"packs/[a-z0-9][a-z0-9_-]*\.xz")
 _PLATFORM = re.compile(r"linux-[a-z0-9_]{1,20}")
 _PYTHON = re.compile(r"[0-9]\.[0-9]{1,3}")
 _EDGERAG_VERSION = re.compile(r"[0-9A-Za-z.+!-]{1,60}")
@@ -72,6 +76,14 @@ class Library:
 
 
 @dataclass(frozen=True, slots=True)
+class Pack:
+    """A file of the bundle in which wheels lie one behind the other."""
+
+    file: str
+    wheels: tuple[File, ...]  # in this order, unpacked
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     edgerag: str  # its version
     pip: str  # the wheel that installs the others
@@ -79,6 +91,7 @@ class Manifest:
     models: tuple[Model, ...]
     libraries: tuple[Library, ...]
     files: tuple[File, ...]
+    packs: tuple[Pack, ...] = ()  # none in a bundle of version 2
 
     @property
     def size_bytes(self) -> int:
@@ -109,9 +122,14 @@ def written(manifest: Manifest) -> bytes:
         ],
         "models": [{"name": each.name, "file": each.file, "shipped": each.shipped} for each in manifest.models],
         "libraries": [{"name": each.name, "file": each.file} for each in manifest.libraries],
-        "files": [{"name": file.name, "size_bytes": file.size_bytes, "sha256": file.sha256} for file in manifest.files],
+        "packs": [{"file": pack.file, "wheels": _file_records(pack.wheels)} for pack in manifest.packs],
+        "files": _file_records(manifest.files),
     }
     return with_digest(record)
+
+
+def _file_records(files: Sequence[File]) -> list[dict[str, object]]:
+    return [{"name": file.name, "size_bytes": file.size_bytes, "sha256": file.sha256} for file in files]
 
 
 def with_digest(record: Mapping[str, object]) -> bytes:
@@ -133,14 +151,14 @@ def read(data: bytes, where: str) -> Manifest:
                 f"{where} is a bundle of version {version}, and this program knows versions up to {VERSION}.",
                 remedy="Use the install.py that lies in it.",
             )
-        if version < VERSION:
+        if version < _OLDEST:
             raise Refused(
                 f"{where} is a bundle of version {version}, which has no digest of its {NAME}.",
                 remedy="Use the install.py that lies in it, or have it made again.",
             )
         if not _is_whole(data):
             raise ValueError("it was changed, and is not what its own digest says")
-        return _checked(_manifest(record))
+        return _checked(_manifest(record, packed=version >= _PACKED_SINCE))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise Refused(
             f"{where}: its {NAME} cannot be used: {str(error)[:200]}.", remedy="Get the bundle again from who made it."
@@ -152,7 +170,7 @@ def _is_whole(data: bytes) -> bool:
     return end is not None and hashlib.sha256(data[:-_END_BYTES]).hexdigest().encode("ascii") == end[1]
 
 
-def _manifest(record: Mapping[str, object]) -> Manifest:
+def _manifest(record: Mapping[str, object], *, packed: bool) -> Manifest:
     return Manifest(
         edgerag=_text(record["edgerag"]),
         pip=_text(record["pip"]),
@@ -162,10 +180,16 @@ def _manifest(record: Mapping[str, object]) -> Manifest:
             for each in _objects(record["models"])
         ),
         libraries=tuple(Library(_text(each["name"]), _text(each["file"])) for each in _objects(record["libraries"])),
-        files=tuple(
-            File(_text(each["name"]), _whole(each["size_bytes"]), _text(each["sha256"]))
-            for each in _objects(record["files"])
+        files=_files(record["files"]),
+        packs=tuple(
+            Pack(_text(each["file"]), _files(each["wheels"])) for each in (_objects(record["packs"]) if packed else ())
         ),
+    )
+
+
+def _files(value: object) -> tuple[File, ...]:
+    return tuple(
+        File(_text(each["name"]), _whole(each["size_bytes"]), _text(each["sha256"])) for each in _objects(value)
     )
 
 
@@ -184,7 +208,8 @@ def _checked(manifest: Manifest) -> Manifest:
     """Raises ValueError where a name could do harm, or stands for no file."""
     listed: set[str] = set()
     folded: set[str] = {NAME, SIGNATURE_NAME}  # some file systems know no capitals
-    for file in manifest.files:
+    packed = [wheel for pack in manifest.packs for wheel in pack.wheels]
+    for file in (*manifest.files, *packed):
         if not safe_name(file.name):
             raise ValueError(f"{file.name[:200]!r} is no name for a file of a bundle")
         if file.name.lower() in folded:
@@ -205,6 +230,8 @@ def _checked(manifest: Manifest) -> Manifest:
         raise ValueError(f"{manifest.edgerag[:200]!r} is no version")
     kinds = [(_WHEEL, manifest.pip)]
     kinds += [(_WHEEL, wheel) for target in manifest.targets for wheel in target.wheels]
+    kinds += [(_WHEEL, wheel.name) for wheel in packed]
+    kinds += [(_PACK, pack.file) for pack in manifest.packs]
     kinds += [(_MODEL_FILE, model.file) for model in manifest.models]
     kinds += [(_LIBRARY_FILE, library.file) for library in manifest.libraries]
     for kind, name in kinds:

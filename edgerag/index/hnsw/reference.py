@@ -31,10 +31,12 @@ _NO_SIMILARITY = -2  # instead of NaN, which damage under a right checksum can g
 class ReferenceSearcher:
     """Searches one segment; usable from many threads at once."""
 
-    def __init__(self, segment: SegmentView) -> None:
+    def __init__(self, segment: SegmentView, *, by_rows: bool = False) -> None:
+        """``by_rows``: each row is read from the file, and nothing through the mapping; so is an encrypted one's."""
         self._view = segment
         self._header = segment.header
-        self._sections = {section.kind: _MappedRows(segment, section) for section in segment.header.sections}
+        by_rows = by_rows or segment.is_encrypted
+        self._sections = {section.kind: _SectionRows(segment, section, by_rows) for section in segment.header.sections}
         self._vectors = next(s for s in segment.header.sections if s.kind is SectionKind.VECTORS)
 
     def walk(
@@ -96,7 +98,7 @@ class ReferenceSearcher:
             out[place] = np.frombuffer(raw, dtype=np.uint8)
         return out
 
-    def mapped(self, kind: SectionKind) -> _MappedRows:
+    def mapped(self, kind: SectionKind) -> _SectionRows:
         return self._sections[kind]
 
     def _exact(self, query: Vectors, rows: Rows) -> Similarities:
@@ -153,7 +155,7 @@ class ReferenceSearcher:
                     break
         return row
 
-    def _record(self, records: _MappedRows, number: int, budget: _Budget) -> NDArray[np.uint32]:
+    def _record(self, records: _SectionRows, number: int, budget: _Budget) -> NDArray[np.uint32]:
         record: NDArray[np.uint32] = budget.take(records, np.array([number]))[0].view("<u4")
         return record
 
@@ -203,11 +205,12 @@ def _products(vectors: Vectors, query: Vectors) -> Similarities:
     return sums[:, 0]
 
 
-class _MappedRows:
-    """The rows of one section, read through the mapping and counted; of an encrypted file read from the source."""
+class _SectionRows:
+    """The rows of one section, read through the mapping and counted, or from the source."""
 
-    def __init__(self, segment: SegmentView, section: Section) -> None:
+    def __init__(self, segment: SegmentView, section: Section, by_rows: bool) -> None:
         self._view = segment
+        self._by_rows = by_rows
         self.section = section
         self._first_block = segment.header.blocks_of(section).start
         groups = section.length // section.group_bytes
@@ -223,7 +226,7 @@ class _MappedRows:
         """(n, row bytes), a copy."""
         blocks = self._first_block + (self.section.offsets(rows) - self.section.offset) // self._view.header.block_bytes
         np.add.at(self._view.hits, blocks, 1)
-        if self._view.is_encrypted:
+        if self._by_rows:
             return self._from_source(rows)
         taken: NDArray[np.uint8] = self._rows[rows // self.section.rows_per_group, rows % self.section.rows_per_group]
         return taken
@@ -236,6 +239,8 @@ class _MappedRows:
             raise layout.damaged(self._view.path, error.what) from error
         except OSError as error:
             raise view.read_failed(self._view, error.errno or 0) from error
+        if len(raw) < len(rows) * size:  # it was cut off since it was opened
+            raise view.read_failed(self._view, 0)
         return np.frombuffer(raw, dtype=np.uint8).reshape(-1, size)
 
 
@@ -247,13 +252,13 @@ class _Budget:
         self._room = room
         self._left = room.first_bytes if room else 0
 
-    def take(self, section: _MappedRows, rows: Rows) -> NDArray[np.uint8]:
+    def take(self, section: _SectionRows, rows: Rows) -> NDArray[np.uint8]:
         """(n, row bytes), n >= 1. With a bound row after row: making room for one may let another go."""
         if self._room is None:
             return section.take(rows)
         return np.concatenate([self._one(section, rows[place : place + 1]) for place in range(len(rows))])
 
-    def _one(self, section: _MappedRows, row: Rows) -> NDArray[np.uint8]:
+    def _one(self, section: _SectionRows, row: Rows) -> NDArray[np.uint8]:
         assert self._room is not None
         window = int(section.section.offsets(row)[0]) // WINDOW_BYTES
         while int(self._absent[window]) > self._left:

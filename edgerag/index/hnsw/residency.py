@@ -5,8 +5,9 @@ is shared, can be reclaimed at any time, is not freed by a release, and is repor
 
 A search announces the blocks it will walk through (:meth:`Residency.admit`). While all that was admitted fits the
 budget, nothing is measured: pages outside admitted blocks are never touched, so the sum of the admitted blocks
-is the most that can be resident. Where even the narrowest walk does not fit, walks are made in slices, and each
-slice is measured (:meth:`Residency.settle`). Decisions 013 and 016 have the figures.
+is the most that can be resident. Where even the narrowest walk does not quite fit, walks are made in slices, and each
+slice is measured (:meth:`Residency.settle`); where by far it does not, without the mapping. Decisions 013 and 016 have
+the figures.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ __all__ = ["WINDOW_BYTES", "BlockMap", "Heat", "Release", "Residency"]
 
 # Released down to this share of the budget: what is left is the room for the next slice.
 _TARGET_SHARE = 3 / 4
+# Below this share of what a walk needs, slices release and read again what every few steps need: reading each row from
+# the file, which makes nothing resident, is faster then.
+_SLICED_SHARE = 9 / 10
 # Pressure changes in seconds; reading it takes half a millisecond.
 _LOOK_S = 1.0
 # What was given back is not taken again before pressure has been away for so long, or it would come back.
@@ -125,6 +129,11 @@ class Residency:
     def is_short(self) -> bool:
         """Whether walks are to be made in slices: what they need does not fit, and the budget can be kept."""
         return self._short
+
+    @property
+    def is_far_short(self) -> bool:
+        """Whether walks are rather to be made without the mapping, row by row."""
+        return self._short and self.allowed_bytes < _SLICED_SHARE * self._hot_bytes
 
     def _choose(self) -> None:
         names = {name for blocks in self._maps for name in blocks.demand}

@@ -5,7 +5,8 @@ mapping, each block verified when it is first needed; full vectors are read by `
 every time, so that they never become resident. A damaged block is named and never searched.
 
 An encrypted file is searched in the same way where what a walk needs is decrypted in memory (decrypted.py); where the
-budget is too small for that, by the reference, which decrypts each row that it looks at: the same hits, slowly.
+budget is too small for that, by the reference, which decrypts each row that it looks at: the same hits, slowly. So is a
+plain one of which the budget has room for much less than a walk needs.
 """
 
 from __future__ import annotations
@@ -109,8 +110,8 @@ class Segment:
         self._searcher: KernelSearcher | ReferenceSearcher | None = None
         if self._old is None:
             self._searcher = KernelSearcher(view, self._kernel) if self._kernel else ReferenceSearcher(view)
-        # For an encrypted file that does not fit the budget.
-        self._by_rows = ReferenceSearcher(view) if view.is_encrypted else None
+        # For an encrypted file that does not fit the budget, and a plain one that by far does not.
+        self._by_rows = ReferenceSearcher(view, by_rows=True) if self._old is None else None
 
     def _made_blocks(self) -> BlockMap:
         levels = self.header.section(SectionKind.LEVELS)
@@ -214,8 +215,13 @@ class Segment:
         """What walks, and the room that it has if its walk is to be made in slices. Of an encrypted file nothing that
         it reads is released meanwhile; Residency is asked nothing before the end."""
         assert self._searcher is not None
-        if self._by_rows is None or not isinstance(self.blocks, DecryptedBlocks):
-            yield self._searcher, self._enter(walk)
+        assert self._by_rows is not None
+        if not isinstance(self.blocks, DecryptedBlocks):
+            room = self._enter(walk)
+            if room is None or not self._residency.is_far_short:
+                yield self._searcher, room
+            else:
+                yield self._by_rows, None
             return
         if isinstance(self._searcher, KernelSearcher):
             for _ in range(_TRIES):
@@ -346,7 +352,7 @@ class Segment:
         """Verifies what a walk reads, the first time, and makes room for it; a Room if it is to be made in slices.
 
         What is encrypted is verified by being decrypted."""
-        if walk not in self._entered and self._by_rows is None:
+        if walk not in self._entered and not isinstance(self.blocks, DecryptedBlocks):
             self._verify(self._hot[walk])
             self._entered.add(walk)
         try:

@@ -189,6 +189,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
+    for pipe in (process.stdout, process.stderr):  # open where it ended just when nobody wanted to wait any more
+        if pipe is not None:
+            pipe.close()
 
 
 def _ended(code: int, complaint: bytes) -> str:

@@ -20,15 +20,30 @@ from edgerag.bundle import keys
 from edgerag.bundle.carried import contents, manifest, minisign, script
 from edgerag.bundle.carried.refused import Refused
 
+ZEROS = "0" * 64
 SMALL: dict[str, Any] = {
     "format": "edgerag-bundle",
-    "version": 2,
+    "version": 3,
     "edgerag": "1.0",
     "pip": "wheels/pip-1-py3-none-any.whl",
     "targets": [],
     "models": [],
     "libraries": [],
-    "files": [{"name": "wheels/pip-1-py3-none-any.whl", "size_bytes": 0, "sha256": "0" * 64}],
+    "packs": [
+        {
+            "file": "packs/any.xz",
+            "wheels": [{"name": "wheels/pip-1-py3-none-any.whl", "size_bytes": 0, "sha256": ZEROS}],
+        }
+    ],
+    "files": [{"name": "packs/any.xz", "size_bytes": 0, "sha256": ZEROS}],
+}
+PACK = SMALL["packs"][0]
+WHEEL = PACK["wheels"][0]
+# As it was written before wheels were packed.
+OLD: dict[str, Any] = {
+    **{name: value for name, value in SMALL.items() if name != "packs"},
+    "version": 2,
+    "files": [WHEEL],
 }
 
 
@@ -81,12 +96,12 @@ def test_changed_missing_and_added_files_are_named_together(copy: Path, tmp_path
     model[3] ^= 1
     (copy / "models" / "m.gguf").write_bytes(model)
     (copy / "README.txt").unlink()
-    (copy / "wheels" / "more.whl").write_bytes(b"x")
+    (copy / "packs" / "more.xz").write_bytes(b"x")
     for path in (copy, packed(copy, tmp_path / "b.tar")):
         with pytest.raises(Refused) as refused:
             verify(path)
         assert refused.value.problems == (
-            "README.txt is missing", "models/m.gguf was changed", "wheels/more.whl was added",
+            "README.txt is missing", "models/m.gguf was changed", "packs/more.xz was added",
         )  # fmt: skip
         assert "models/m.gguf was changed" in str(refused.value)
 
@@ -204,12 +219,13 @@ def test_the_digest_can_be_compared_without_edgerag(folder: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["../x", "/etc/passwd", "a//b", "a/./b", ".hidden", "a/.b", "a\\b", "a\nb", "a\0b", "C:x", "ä", "a b", "x.",
              "", "a/b/c/d/e/f", "y" * 201, "manifest.json", "Manifest.JSON", "manifest.json.minisig",
-             "wheels", "-x"],
+             "wheels", "packs", "-x"],
 )  # fmt: skip
 def test_hostile_names_in_a_manifest_are_refused(name: str) -> None:
-    record = {**SMALL, "files": [*SMALL["files"], {"name": name, "size_bytes": 1, "sha256": "0" * 64}]}
-    with pytest.raises(Refused, match=r"its manifest\.json cannot be used"):
-        manifest.read(manifest.with_digest(record), "b")
+    more = {"name": name, "size_bytes": 1, "sha256": ZEROS}
+    for change in ({"files": [*SMALL["files"], more]}, {"packs": [{**PACK, "wheels": [WHEEL, more]}]}):
+        with pytest.raises(Refused, match=r"its manifest\.json cannot be used"):
+            manifest.read(manifest.with_digest({**SMALL, **change}), "b")
 
 
 @pytest.mark.parametrize(
@@ -220,7 +236,17 @@ def test_hostile_names_in_a_manifest_are_refused(name: str) -> None:
         {"version": -1},
         {"version": "1"},
         {"format": "else"},
-        {"files": [*SMALL["files"], {"name": "WHEELS/pip-1-py3-none-any.whl", "size_bytes": 0, "sha256": "0" * 64}]},
+        {"files": [*SMALL["files"], {"name": "WHEELS/pip-1-py3-none-any.whl", "size_bytes": 0, "sha256": ZEROS}]},
+        {"files": [*SMALL["files"], WHEEL]},
+        {"files": []},
+        {"packs": []},
+        {"packs": [PACK, PACK]},
+        {"packs": [{**PACK, "file": "packs/other.xz"}]},
+        {"packs": [{**PACK, "file": "wheels/pip-1-py3-none-any.whl"}]},
+        {"packs": [{**PACK, "wheels": [WHEEL, {**WHEEL, "name": "packs/x.whl"}]}]},
+        {"packs": [{**PACK, "wheels": [WHEEL, {**WHEEL, "name": "wheels/x.py"}]}]},
+        {"packs": [{**PACK, "wheels": [{**WHEEL, "size_bytes": -1}]}]},
+        {"packs": [{**PACK, "wheels": [{**WHEEL, "sha256": "0"}]}]},
         {"files": [{**SMALL["files"][0], "size_bytes": -1}]},
         {"files": [{**SMALL["files"][0], "sha256": "0"}]},
         {"files": {}},
@@ -246,8 +272,16 @@ def test_noise_is_no_manifest(data: bytes) -> None:
 
 
 def test_a_later_version_says_what_reads_it() -> None:
-    with pytest.raises(Refused, match=r"versions up to 2.*install\.py"):
-        manifest.read(manifest.with_digest({**SMALL, "version": 3}), "b")
+    with pytest.raises(Refused, match=r"versions up to 3.*install\.py"):
+        manifest.read(manifest.with_digest({**SMALL, "version": 4}), "b")
+
+
+def test_a_bundle_of_before_there_were_packs_is_read() -> None:
+    found = manifest.read(manifest.with_digest(OLD), "b")
+    assert [file.name for file in found.files] == [found.pip]
+    assert found.packs == ()
+    with pytest.raises(Refused, match="named and not listed"):
+        manifest.read(manifest.with_digest({**SMALL, "version": 2}), "b")
 
 
 def test_an_earlier_version_without_a_digest_says_what_reads_it() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -14,6 +17,7 @@ from unit.bundle import craft
 
 from edgerag.bundle import own_wheel
 from edgerag.bundle.carried import installing
+from edgerag.bundle.carried import manifest as manifests
 from edgerag.bundle.carried.installing import install
 from edgerag.bundle.carried.machine import Here, fitting, here
 from edgerag.bundle.carried.manifest import Manifest, Target
@@ -21,6 +25,7 @@ from edgerag.bundle.carried.refused import Refused
 from edgerag.bundle.create import Made
 from edgerag.bundle.targets import BundleTarget
 from edgerag.bundle.wheel import read_wheel
+from edgerag.bundle.write import described
 from edgerag.errors import BundleError, UsageError
 
 OTHER = BundleTarget("linux-x86_64" if craft.HERE.machine == "aarch64" else "linux-aarch64", craft.HERE.python)
@@ -40,9 +45,12 @@ def put_up(bundle: Path, folder: Path, probe: str = "import edgerag, pumps") -> 
 
 def test_what_is_needed_is_in_it_and_nothing_else(made: tuple[Path, Made]) -> None:
     folder, told = made
-    assert {path.name.split("-")[0] for path in (folder / "wheels").iterdir()} == {
-        "edgerag", "pip", "pumps", "seals", "rubber",
-    }  # fmt: skip
+    (pack,) = told.manifest.packs
+    assert pack.file == f"packs/{craft.HERE.platform}.xz"
+    assert [path.name for path in (folder / "packs").iterdir()] == [f"{craft.HERE.platform}.xz"]
+    assert [wheel.name.split("-")[0] for wheel in pack.wheels] == [
+        "wheels/edgerag", "wheels/pip", "wheels/pumps", "wheels/rubber", "wheels/seals",
+    ]  # fmt: skip
     texts = {path.read_bytes() for path in (folder / "licences" / "pumps-1.2").iterdir()}
     assert texts == {b"As you like.\n", b"Of a part.\n"}
     lines = (folder / "licences" / "LIST.txt").read_text().splitlines()
@@ -69,6 +77,9 @@ def test_the_bill_of_materials_lists_what_is_carried(made: tuple[Path, Made]) ->
     bill = json.loads((folder / "sbom.cdx.json").read_bytes())
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.5")
     hashes = {file.name: file.sha256 for file in told.manifest.files}
+    # Of a wheel its own, as an index has it, and not that of what it is in its pack.
+    own = [*(folder.parent / "wheels").iterdir(), craft.own_wheel(folder.parent / "again")]
+    hashes |= {f"wheels/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest() for path in own}
     parts = {part["name"]: part for part in bill["components"]}
     assert set(parts) == {"edgerag", "pip", "pumps", "seals", "rubber", "m"}
     pumps = parts["pumps"]
@@ -126,6 +137,64 @@ def test_nothing_is_left_where_it_is_refused(made: tuple[Path, Made], tmp_path: 
     with pytest.raises(Refused):
         put_up(changed, tmp_path / "new")
     assert not list((tmp_path / "new").iterdir())
+
+
+def test_it_installs_out_of_one_file(tmp_path: Path) -> None:
+    craft.bundle(tmp_path / "b.tar", tmp_path)
+    put_up(tmp_path / "b.tar", tmp_path / "new")
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["bin", "indexes", "models", "venv"]
+
+
+def test_a_bundle_of_before_there_were_packs_is_installed(tmp_path: Path) -> None:
+    old = old_bundle(tmp_path / "old", tmp_path)
+    put_up(old, tmp_path / "new")
+    assert (tmp_path / "new" / "bin" / "edgerag").exists()
+    wheel = next((old / "wheels").glob("pumps-*.whl"))
+    wheel.write_bytes(wheel.read_bytes()[:-1] + b"x")
+    with pytest.raises(Refused, match=f"wheels/{wheel.name} was changed"):
+        put_up(old, tmp_path / "second")
+
+
+def test_a_wheel_that_is_not_what_the_manifest_says_is_refused(made: tuple[Path, Made], tmp_path: Path) -> None:
+    """The pack is as it was listed: its maker was wrong, or somebody else made the list."""
+    bundle = tmp_path / "bundle"
+    shutil.copytree(made[0], bundle)
+    record = json.loads((bundle / "manifest.json").read_bytes())
+    pack = record["packs"][0]
+    wheel = next(each for each in pack["wheels"] if "seals" in each["name"])
+    wheel["sha256"] = "0" * 64
+    record.pop("sha256")
+    (bundle / "manifest.json").write_bytes(manifests.with_digest(record))
+    with pytest.raises(Refused) as refused:
+        put_up(bundle, tmp_path / "new")
+    assert wheel["name"] in refused.value.message
+    assert pack["file"] in refused.value.message
+    assert not list((tmp_path / "new").iterdir())
+
+
+def test_a_python_that_cannot_unpack_is_told_before_anything_is_written(
+    made: tuple[Path, Made], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "lzma", None)
+    with pytest.raises(Refused, match="has no module lzma"):
+        put_up(made[0], tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    put_up(old_bundle(tmp_path / "old", tmp_path), tmp_path / "new")
+
+
+def test_room_is_asked_for_packs_and_for_what_is_in_them(
+    made: tuple[Path, Made], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = made[1].manifest
+    (target,) = manifest.targets
+    needed = target.unpacked_bytes + sum(wheel.size_bytes for wheel in manifest.packs[0].wheels)
+    needed += sum(file.size_bytes for file in manifest.files if file.name.startswith(("packs/", "models/")))
+    free = needed - 1
+    monkeypatch.setattr(installing.shutil, "disk_usage", lambda _: type("Free", (), {"free": free})())
+    with pytest.raises(Refused, match="MB are free"):
+        put_up(made[0], tmp_path / "new")
+    free = needed
+    put_up(made[0], tmp_path / "new")
 
 
 def test_an_unfinished_folder_is_begun_anew_and_others_are_left_alone(made: tuple[Path, Made], tmp_path: Path) -> None:
@@ -238,6 +307,24 @@ def test_what_pip_does_not_have_is_no_matter_of_building(tmp_path: Path, monkeyp
     with pytest.raises(BundleError, match="rubber") as caught:
         craft.bundle(tmp_path / "b", tmp_path, put_in=folder)
     assert "prepare.py" not in str(caught.value.remedy)
+
+
+def old_bundle(out: Path, scratch: Path) -> Path:
+    """As version 2 was written: each wheel a file of its own."""
+    folder = craft.wheels(scratch / "old-wheels")
+    made = craft.bundle(out, scratch, put_in=folder)
+    wheels = {f"wheels/{path.name}": path for path in [*folder.iterdir(), craft.own_wheel(scratch / "own")]}
+    (out / "wheels").mkdir()
+    for name, path in wheels.items():
+        shutil.copy(path, out / name)
+    shutil.rmtree(out / "packs")
+    record = json.loads(manifests.written(made.manifest))
+    left = [file for file in record["files"] if not file["name"].startswith("packs/")]
+    listed = [dataclasses.asdict(file) for file in described(wheels)]
+    for name in ("packs", "sha256"):
+        record.pop(name)
+    (out / "manifest.json").write_bytes(manifests.with_digest({**record, "version": 2, "files": left + listed}))
+    return out
 
 
 def own_for_here(folder: Path) -> Path:

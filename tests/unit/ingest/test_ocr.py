@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import threading
 from pathlib import Path
 
@@ -28,6 +29,25 @@ def test_a_cancelled_page_ends_at_once(install: Install) -> None:
     stop = threading.Event()
     threading.Timer(0.3, stop.set).start()
     assert recogniser.read(IMAGE, 1, stopped=stop.is_set) is None
+
+
+def test_one_that_ends_just_when_it_is_cancelled_leaves_no_file_open(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install("import time; time.sleep(1)")
+    recogniser = found()
+    assert recogniser is not None
+    begun: list[subprocess.Popen[bytes]] = []
+    start = recogniser._start
+    monkeypatch.setattr(recogniser, "_start", lambda options: begun.append(start(options)) or begun[0])
+
+    def stopped() -> bool:
+        os.waitid(os.P_PID, begun[0].pid, os.WEXITED | os.WNOWAIT)  # it has ended, and nobody has asked yet
+        return True
+
+    assert recogniser.read(IMAGE, 1, stopped=stopped) is None
+    for pipe in (begun[0].stdout, begun[0].stderr):
+        assert pipe is not None and pipe.closed
 
 
 def test_a_large_image_arrives_whole_however_slowly_it_is_read(install: Install) -> None:

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from edgerag.errors import LibraryDamaged
 from edgerag.index.hnsw.format import SectionKind
 from edgerag.index.hnsw.graph import Graph
 from edgerag.index.hnsw.residency import Residency
+from edgerag.index.hnsw.search import Segment
 from edgerag.machine import pages
 
 pytestmark = pytest.mark.skipif(bool(pages.PageTable().limitation), reason="needs Linux's page map")
@@ -44,9 +46,11 @@ def questions(count: int) -> Any:
 
 
 class Sampled(Residency):
-    """Notes what is resident whenever room is asked for: then all that the slice before could read was read."""
+    """Notes what is resident whenever room is asked for: then all that the slice before could read was read. Goes in
+    slices however little fits."""
 
     most = 0
+    is_far_short = False  # type: ignore[assignment]
 
     def settle(self) -> int:
         self.most = max(self.most, self.resident_bytes())
@@ -89,6 +93,54 @@ def test_the_budget_holds_inside_a_search_and_changes_no_answer(spread: Any, nam
     tight.close()
     assert residency.resident_bytes() == 0
     roomy.close()
+
+
+@pytest.mark.parametrize("name", ["reference", ""])
+@pytest.mark.parametrize("budget_bytes", [4096, 6_000_000, 14_000_000])
+def test_where_much_less_fits_rows_are_read_from_the_file(spread: Any, name: str, budget_bytes: int) -> None:
+    """And not in slices, each of which releases what the next ones read again: nothing comes in but the levels."""
+    roomy = spread.open(name, walk="bits")
+    residency = Residency(budget_bytes)
+    tight = spread.open(name, walk="bits", residency=residency)
+    assert residency.is_far_short
+    levels = spread.header.section(SectionKind.LEVELS).length
+    for query in questions(2 if name else 10):
+        for share in (0, 0.3, 0.965):  # all, some left out, so many that the rest is compared one by one
+            excluded = np.random.default_rng(11).random(ROWS) < share if share else None
+            options = {"limit": 10, "ef_search": 40, "excluded": excluded}
+            assert tight.search(query, **options) == roomy.search(query, **options)
+            assert residency.resident_bytes() <= levels + 2 * BLOCK_BYTES
+    many = questions(3)
+    for found, wanted in zip(
+        tight.search_many(many, limit=5, ef_search=20), roomy.search_many(many, limit=5, ef_search=20), strict=True
+    ):
+        assert found.tolist() == wanted.tolist()
+    assert residency.released_bytes <= levels + 2 * BLOCK_BYTES
+    tight.close()
+    roomy.close()
+
+
+def test_where_nearly_all_fits_walks_go_in_slices(spread: Any) -> None:
+    hot_bytes = spread.hot_bytes("bits")
+    assert Residency(hot_bytes).is_far_short is False
+    for share, is_far in ((0.95, False), (0.85, True)):
+        residency = Residency(int(share * hot_bytes))
+        segment = spread.open(walk="bits", residency=residency)
+        assert (residency.is_short, residency.is_far_short) == (True, is_far)
+        segment.close()
+
+
+def test_a_damaged_row_is_named_when_it_is_read_from_the_file(spread: Any, tmp_path: Path) -> None:
+    """As it is through the mapping: blocks are verified before anything of them is used."""
+    damaged = tmp_path / "damaged.hnsw"
+    data = bytearray(spread.path.read_bytes())
+    links = spread.header.section(SectionKind.LINKS)
+    data[links.offset + links.length // 2] ^= 1
+    damaged.write_bytes(data)
+    segment = Segment(damaged, identity=spread.identity, residency=Residency(4_000_000))
+    with pytest.raises(LibraryDamaged, match="links"):
+        segment.search(questions(1)[0], limit=10, ef_search=40, excluded=None)
+    segment.close()
 
 
 @pytest.mark.parametrize("name", ["reference", ""])
