@@ -21,6 +21,9 @@ QUESTION ?= Which torque do the lid screws of the pump need?
 # Tests of one file run in one process; four at once, each with its models, are as many as a laptop has room for.
 WORKERS ?= $(shell nproc 2>/dev/null | awk '{print ($$1 < 4) ? $$1 : 4}')
 
+# Tests start hundreds of processes: without bytecode each would compile the program anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo prepare prepare-dev test test-long test-torch test-cpus test-bundle pictures lint check format bench bench-index faults soak fuzz clean
 
 demo: prepare
@@ -61,7 +64,7 @@ test-bundle: prepare-dev
 	$(BIN)/python tests/cpus/bundles.py --python 3.11
 
 pictures: prepare-dev
-	RENEW_PICTURES=1 $(BIN)/python -m pytest tests/tui/test_pictures.py
+	RENEW_PICTURES=1 $(BIN)/python -m pytest -m "" tests/tui/test_pictures.py
 
 lint: prepare-dev
 	$(BIN)/ruff format --check .

@@ -50,6 +50,13 @@ def no_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EDGERAG_RETRIEVAL_VECTOR_DEADLINE_MS", "0")
 
 
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests run beside each other on all cores: of several threads of a model each would wait, at full speed, for the
+    one that has no core."""
+    monkeypatch.setenv("EDGERAG_MACHINE_THREADS", "1")
+
+
 @pytest.fixture
 def home(tmp_path: Path, models_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty home that has the real models."""

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 HEAVY = {"numpy", "llama_cpp", "hnswlib", "textual", "rich", "psutil", "sqlite3", "lxml", "docx", "pypdfium2", "jinja2"}
-HEAVY |= {"opentelemetry", "prometheus_client", "http.client"}
+HEAVY |= {"opentelemetry", "prometheus_client", "http.client", "edgerag.types.answers"}
 LIST_MODULES = """
 import sys
 from edgerag.ui.cli import main

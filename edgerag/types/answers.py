@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from edgerag.types.prompting import Message, Prefill, Prompt
-from edgerag.types.searching import Hit, Plan, SelectionReport, Source
-from edgerag.types.tracing import Trace
+if TYPE_CHECKING:
+    from edgerag.types.prompting import Message, Prefill, Prompt
+    from edgerag.types.searching import Hit, Plan, SelectionReport, Source
+    from edgerag.types.tracing import Trace
 
 
 @dataclass(frozen=True, slots=True)

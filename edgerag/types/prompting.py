@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from edgerag.types.searching import Hit, Source
+if TYPE_CHECKING:
+    from edgerag.types.searching import Hit, Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from edgerag.types.choices import ModelKind
-from edgerag.types.documents import StoredChunk
-from edgerag.types.prompting import EncodedChat, Generated, Message, PassageSpan, Sampling
-from edgerag.types.searching import Filter, KeywordScan, LatentEvidence, LegHit, SearchWork, WordEvidence, WordQuery
-
 if TYPE_CHECKING:
     from edgerag.types.arrays import Vectors
+    from edgerag.types.choices import ModelKind
+    from edgerag.types.documents import StoredChunk
+    from edgerag.types.prompting import EncodedChat, Generated, Message, PassageSpan, Sampling
+    from edgerag.types.searching import Filter, KeywordScan, LatentEvidence, LegHit, SearchWork, WordEvidence, WordQuery
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from edgerag.types.documents import StoredChunk
-from edgerag.types.latency import Forecast
-
 if TYPE_CHECKING:
     from edgerag.types.arrays import Vectors
+    from edgerag.types.documents import StoredChunk
+    from edgerag.types.latency import Forecast
 
 
 @dataclass(frozen=True, slots=True)

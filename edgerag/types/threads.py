@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from edgerag.types.answers import Answer
-from edgerag.types.searching import Source
+if TYPE_CHECKING:
+    from edgerag.types.answers import Answer
+    from edgerag.types.searching import Source
 
 # "asked": the answer is being written, or its program was killed meanwhile. "stopped": it can go on.
 ExchangeState = Literal["asked", "done", "stopped", "failed"]

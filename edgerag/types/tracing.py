@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from edgerag.types.prompting import Message
 from edgerag.types.searching import Hit, LeftOutWhy
+
+if TYPE_CHECKING:
+    from edgerag.types.prompting import Message
 
 # What is counted while a stage runs.
 Fact = bool | int | float | str

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import pty
@@ -12,9 +14,12 @@ import sys
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from unit.ingest.test_passwords import aes_zip
+
+from edgerag.ui.cli import main
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "docs"
 TORQUE = "Which torque do the lid screws of the pump need?"
@@ -28,6 +33,31 @@ def edgerag(*arguments: str, check: int | None = 0, **options: Any) -> subproces
     if check is not None:
         assert done.returncode == check, f"exit {done.returncode}: {done.stderr}"
     return done
+
+
+def within(
+    *arguments: str, check: int | None = 0, cwd: Path | None = None, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """The same in this process, for what starting another proves nothing about: a start costs as much as some
+    searches."""
+    streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2)]
+    with (
+        contextlib.redirect_stdout(streams[0]),
+        contextlib.redirect_stderr(streams[1]),
+        contextlib.chdir(cwd or Path.cwd()),
+        patch.dict(os.environ, {"EDGERAG_INGEST_NICE": "0", **(env or {})}),  # it could not step forward again
+    ):
+        try:
+            code = main(arguments)
+        except SystemExit as end:
+            code = int(end.code or 0)
+    said = []
+    for stream in streams:
+        stream.flush()
+        said.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]
+    if check is not None:
+        assert code == check, f"exit {code}: {said[1]}"
+    return subprocess.CompletedProcess(arguments, code, *said)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +98,7 @@ class TestAsking:
         assert list((at_home / "indexes").rglob("*.kv"))
 
     def test_json_is_one_document_with_everything(self) -> None:
-        done = edgerag("ask", "--json", TORQUE)
+        done = within("ask", "--json", TORQUE)
         answer = json.loads(done.stdout)
         assert answer["found"] is True
         assert answer["answer"].strip()
@@ -86,14 +116,14 @@ class TestAsking:
         assert manual["text"].splitlines()[0] in lines[0]
 
     def test_why_prints_how_the_answer_came_about_and_json_has_the_same(self) -> None:
-        text = edgerag("ask", "--why", TORQUE).stdout
+        text = within("ask", "--why", TORQUE).stdout
         for words in ("Plan\n", "vector leg        searched", "cited [", "chat format", "Prompt, word for word\n"):
             assert words in text, words
         assert f"Question: {TORQUE}" in text
         assert "embed question *" in text
-        plain = json.loads(edgerag("ask", "--json", TORQUE).stdout)
+        plain = json.loads(within("ask", "--json", TORQUE).stdout)
         assert "trace" not in plain
-        answer = json.loads(edgerag("ask", "--json", "--why", TORQUE).stdout)
+        answer = json.loads(within("ask", "--json", "--why", TORQUE).stdout)
         trace = answer["trace"]
         assert trace["budget"]["prompt_tokens"] == answer["tokens"]["prompt"]
         assert len(trace["token_ns"]) == answer["tokens"]["answer"]
@@ -122,7 +152,7 @@ class TestAsking:
         ],
     )
     def test_search_finds_the_right_file(self, question: str, file: str) -> None:
-        hits = json.loads(edgerag("search", "--json", question).stdout)["hits"]
+        hits = json.loads(within("search", "--json", question).stdout)["hits"]
         assert file in [Path(hit["file"]).name for hit in hits[:2]]
 
     def test_without_a_chat_model_by_choice_the_documents_sentences_are_the_answer(self) -> None:
@@ -150,11 +180,11 @@ class TestAsking:
         assert 0 <= text.index("From the documents:") < text.index("9 Nm") < text.index("Sources")
 
     def test_pdf_sources_have_pages(self) -> None:
-        hits = json.loads(edgerag("search", "--json", "noise level at one metre").stdout)["hits"]
+        hits = json.loads(within("search", "--json", "noise level at one metre").stdout)["hits"]
         assert (hits[0]["page_first"], hits[0]["page_last"]) == (2, 2)
 
     def test_what_is_not_there_is_said_not_to_be_there(self) -> None:
-        answer = json.loads(edgerag("ask", "--json", "Who won the football world cup in 1998?").stdout)
+        answer = json.loads(within("ask", "--json", "Who won the football world cup in 1998?").stdout)
         assert answer["found"] is False
         assert answer["sources"] == []
         assert answer["answer"] == "This is not in these documents."
@@ -205,14 +235,14 @@ class TestAsking:
         assert r"\u" in edgerag("search", "更换电池", env=environ).stdout
 
     def test_status(self) -> None:
-        status = json.loads(edgerag("status", "--json", "--files", "--verify").stdout)
+        status = json.loads(within("status", "--json", "--files", "--verify").stdout)
         assert status["library"]["document_count"] == len(list(EXAMPLES.iterdir()))
         assert status["library"]["pending_count"] == 0
         assert {Path(document["path"]).name for document in status["documents"]} == {p.name for p in EXAMPLES.iterdir()}
         assert all(finding["severity"] == "ok" for finding in status["findings"])
 
     def test_doctor_finds_nothing_wrong(self) -> None:
-        findings = json.loads(edgerag("doctor", "--json").stdout)["findings"]
+        findings = json.loads(within("doctor", "--json").stdout)["findings"]
         assert {"cpu", "cores", "memory", "engine", "chat model", "embedder model", "library"} <= {
             finding["name"] for finding in findings
         }
@@ -234,7 +264,7 @@ class TestAsking:
         ):
             pass
         for command in (["ask", TORQUE], ["search", "pump"], ["ingest", str(EXAMPLES)]):
-            done = edgerag("--library", str(tmp_path / "indexes" / "foreign"), *command, check=3)
+            done = within("--library", str(tmp_path / "indexes" / "foreign"), *command, check=3)
             assert "another-embedder" in done.stderr
             assert len(done.stderr.strip().splitlines()) == 1
 
@@ -250,7 +280,7 @@ class TestFilters:
         edgerag("ingest", str(docs))
 
         def found(*options: str) -> list[str]:
-            hits = json.loads(edgerag("search", "--json", *options, "When does the badger sleep?", cwd=docs).stdout)
+            hits = json.loads(within("search", "--json", *options, "When does the badger sleep?", cwd=docs).stdout)
             return sorted(Path(hit["file"]).name for hit in hits["hits"])
 
         assert found() == ["a.txt", "b.txt"]
@@ -258,15 +288,15 @@ class TestFilters:
         assert found("--in", "in", "--in", str(docs / "out" / "b.txt")) == ["a.txt", "b.txt"]
         assert found("--tag", "doubtful") == ["b.txt"]
         assert found("--in", "#1") == ["b.txt"]
-        answer = json.loads(edgerag("ask", "--json", "--tag", "doubtful", "When does the badger sleep?").stdout)
+        answer = json.loads(within("ask", "--json", "--tag", "doubtful", "When does the badger sleep?").stdout)
         assert {Path(source["file"]).name for source in answer["sources"]} == {"b.txt"}
-        assert "doubtful" in edgerag("status", "--files").stdout
-        assert "doubtful" in edgerag("search", "--tag", "sure", "badger", check=2).stderr
-        assert "nowhere" in edgerag("ask", "--in", str(docs / "nowhere"), "badger", check=2).stderr
-        assert "together" in edgerag("search", "--in", "in", "--tag", "doubtful", "x", check=2, cwd=docs).stderr
-        edgerag("tag", "out", "--remove", "doubtful", "--add", "sure", cwd=docs)
+        assert "doubtful" in within("status", "--files").stdout
+        assert "doubtful" in within("search", "--tag", "sure", "badger", check=2).stderr
+        assert "nowhere" in within("ask", "--in", str(docs / "nowhere"), "badger", check=2).stderr
+        assert "together" in within("search", "--in", "in", "--tag", "doubtful", "x", check=2, cwd=docs).stderr
+        within("tag", "out", "--remove", "doubtful", "--add", "sure", cwd=docs)
         assert found("--tag", "sure") == ["b.txt"]
-        assert "--add" in edgerag("tag", "out", check=2, cwd=docs).stderr
+        assert "--add" in within("tag", "out", check=2, cwd=docs).stderr
 
     @pytest.mark.long
     def test_a_search_can_be_kept_to_languages(self, home: Path, tmp_path: Path) -> None:
@@ -279,7 +309,7 @@ class TestFilters:
         assert [file["language"] for file in json.loads(report.read_text())["files"]] == ["en", "de"]
 
         def found(*options: str) -> list[str]:
-            hits = json.loads(edgerag("search", "--json", *options, "badger Dachs").stdout)
+            hits = json.loads(within("search", "--json", *options, "badger Dachs").stdout)
             return sorted(Path(hit["file"]).name for hit in hits["hits"])
 
         assert found() == found("--lang", "en,de") == found("--lang", "de", "--lang", "EN") == ["a.txt", "b.txt"]
@@ -290,16 +320,16 @@ class TestFilters:
             == found("--lang", "de", "--type", "txt,")
             == ["b.txt"]
         )
-        assert "A language is empty" in edgerag("search", "--lang", ",", "badger", check=2).stderr
-        assert "A type is empty" in edgerag("search", "--type", " ", "badger", check=2).stderr
-        answer = json.loads(edgerag("ask", "--json", "--lang", "en", "When does the badger sleep?").stdout)
+        assert "A language is empty" in within("search", "--lang", ",", "badger", check=2).stderr
+        assert "A type is empty" in within("search", "--type", " ", "badger", check=2).stderr
+        answer = json.loads(within("ask", "--json", "--lang", "en", "When does the badger sleep?").stdout)
         assert {Path(source["file"]).name for source in answer["sources"]} == {"a.txt"}
-        wrong = edgerag("search", "--lang", "fr", "badger", check=2).stderr
+        wrong = within("search", "--lang", "fr", "badger", check=2).stderr
         assert "'fr'" in wrong
         assert "de, en" in wrong
-        documents = json.loads(edgerag("status", "--files", "--json").stdout)["documents"]
+        documents = json.loads(within("status", "--files", "--json").stdout)["documents"]
         assert [document["language"] for document in documents] == ["en", "de"]
-        assert [line.split()[-1] for line in edgerag("status", "--files").stdout.splitlines()[-2:]] == ["en", "de"]
+        assert [line.split()[-1] for line in within("status", "--files").stdout.splitlines()[-2:]] == ["en", "de"]
 
 
 @pytest.mark.usefixtures("at_home")
@@ -313,22 +343,22 @@ class TestTypesAndDates:
         ],
     )
     def test_only_files_of_a_type(self, options: tuple[str, ...], files: set[str]) -> None:
-        hits = json.loads(edgerag("search", "--json", *options, "the pump and the service").stdout)["hits"]
+        hits = json.loads(within("search", "--json", *options, "the pump and the service").stdout)["hits"]
         assert {Path(hit["file"]).name for hit in hits} == files
 
     def test_a_type_that_is_not_there_names_those_that_are(self) -> None:
         for name in ("epub", "pages"):
-            done = edgerag("ask", TORQUE, "--type", name, check=2)
+            done = within("ask", TORQUE, "--type", name, check=2)
             assert f"'{name}'" in done.stderr and "html, markdown, pdf, text, word" in done.stderr
 
     def test_only_documents_of_a_time(self) -> None:
         everything, since = (
-            json.loads(edgerag("search", "--json", "-n", "99", *options, "the pump").stdout)["hits"]
+            json.loads(within("search", "--json", "-n", "99", *options, "the pump").stdout)["hits"]
             for options in ((), ("--since", "1980", "--until", "today"))
         )
         assert {hit["file"] for hit in since} == {hit["file"] for hit in everything}
-        assert "dated" in edgerag("search", "pump", "--until", "1979", check=2).stderr
-        assert "30d" in edgerag("search", "pump", "--since", "soon", check=2).stderr
+        assert "dated" in within("search", "pump", "--until", "1979", check=2).stderr
+        assert "30d" in within("search", "pump", "--since", "soon", check=2).stderr
 
 
 @pytest.fixture(scope="module")
@@ -348,8 +378,8 @@ class TestSeveralLibraries:
         one = {**os.environ, "EDGERAG_HOME": str(filled)}
         several = ("--library", "pumps", "--library", "rest")
         for question in (TORQUE, "How long are snapshots kept?", "更换电池之前要做什么？"):
-            alone = json.loads(edgerag("search", "--json", "--limit", "100", question, env=one).stdout)
-            together = json.loads(edgerag(*several, "search", "--json", "--limit", "100", question, env=two).stdout)
+            alone = json.loads(within("search", "--json", "--limit", "100", question, env=one).stdout)
+            together = json.loads(within(*several, "search", "--json", "--limit", "100", question, env=two).stdout)
             assert together["notes"] == alone["notes"]
             assert together["hits"][0]["text"] == alone["hits"][0]["text"]
             for hit, same in zip(
@@ -372,22 +402,22 @@ class TestSeveralLibraries:
                 assert same["library"] == ""
 
     def test_sources_name_their_library(self, two: dict[str, str]) -> None:
-        done = edgerag("ask", "--library", "rest", "--library", "pumps", TORQUE, env=two)
+        done = within("ask", "--library", "rest", "--library", "pumps", TORQUE, env=two)
         assert "] pumps: " in done.stdout and "kestrel-p40-manual.md, lines" in done.stdout
-        by_settings = edgerag(
+        by_settings = within(
             "ask", TORQUE, env={**two, "EDGERAG_LIBRARY_NAME": "rest", "EDGERAG_LIBRARY_ALSO": "pumps"}
         )
         assert by_settings.stdout == done.stdout
 
     def test_one_that_is_missing_is_named_and_the_other_answers(self, two: dict[str, str]) -> None:
-        done = edgerag("ask", "--no-llm", "--library", "gone", "--library", "pumps", TORQUE, env=two, check=1)
+        done = within("ask", "--no-llm", "--library", "gone", "--library", "pumps", TORQUE, env=two, check=1)
         assert "9 Nm" in done.stdout
         assert "'gone'" in done.stderr
-        assert "'gone'" in edgerag("search", "--library", "gone", "--library", "off", "x", env=two, check=3).stderr
+        assert "'gone'" in within("search", "--library", "gone", "--library", "off", "x", env=two, check=3).stderr
 
     @pytest.mark.parametrize("command", [["ingest", str(EXAMPLES)], ["status"], ["remove", "#1"], ["doctor"]])
     def test_what_is_no_question_takes_one_library(self, two: dict[str, str], command: list[str]) -> None:
-        done = edgerag(*command, "--library", "pumps", "--library", "rest", env=two, check=2)
+        done = within(*command, "--library", "pumps", "--library", "rest", env=two, check=2)
         assert "one library" in done.stderr
 
 
@@ -403,53 +433,53 @@ class TestLibrary:
         return file
 
     def test_verify_names_file_and_block(self, segment: Path) -> None:
-        assert segment.name in edgerag("library", "verify").stdout
+        assert segment.name in within("library", "verify").stdout
         raw = bytearray(segment.read_bytes())
         raw[-100] ^= 1
         segment.write_bytes(raw)
-        done = edgerag("library", "verify", "--json", check=3)
+        done = within("library", "verify", "--json", check=3)
         (finding,) = [f for f in json.loads(done.stdout)["findings"] if f["severity"] == "error"]
         assert str(segment) in finding["message"]
         assert "block " in finding["message"]
         assert finding["remedy"]
         segment.unlink()
-        assert "is missing" in edgerag("library", "verify", check=3).stdout
+        assert "is missing" in within("library", "verify", check=3).stdout
 
     def test_blocks_are_listed(self, segment: Path) -> None:
-        status = json.loads(edgerag("status", "--json", "--blocks").stdout)
+        status = json.loads(within("status", "--json", "--blocks").stdout)
         (listed,) = status["blocks"]
         assert listed["name"] == segment.name
         assert [block["number"] for block in listed["blocks"]] == list(range(len(listed["blocks"])))
         assert "vectors" in {block["kind"] for block in listed["blocks"]}
         assert 0 < sum(block["size_bytes"] for block in listed["blocks"]) < segment.stat().st_size
         assert status["library"]["segments"][0]["walk"] == "exact scan"
-        shown = edgerag("status", "--blocks").stdout
+        shown = within("status", "--blocks").stdout
         assert "exact scan" in shown
         assert "not used yet" in shown
         assert "cached" in shown
 
     def test_compact_drops_what_was_removed(self, segment: Path, tmp_path: Path) -> None:
-        assert "Nothing to do" in edgerag("library", "compact").stderr
-        edgerag("remove", str(tmp_path / "docs" / "1.txt"))
-        done = json.loads(edgerag("library", "compact", "--json").stdout)
+        assert "Nothing to do" in within("library", "compact").stderr
+        within("remove", str(tmp_path / "docs" / "1.txt"))
+        done = json.loads(within("library", "compact", "--json").stdout)
         assert (done["segments_after"], done["rows_written"], done["rows_dropped"]) == (1, 2, 1)
-        edgerag("library", "verify")
-        hits = json.loads(edgerag("search", "--json", "badger").stdout)["hits"]
+        within("library", "verify")
+        hits = json.loads(within("search", "--json", "badger").stdout)["hits"]
         assert sorted(Path(hit["file"]).name for hit in hits) == ["0.txt", "2.txt"]
 
     def test_compact_leaves_what_is_damaged_and_says_so(self, segment: Path, tmp_path: Path) -> None:
-        edgerag("remove", str(tmp_path / "docs" / "1.txt"))
+        within("remove", str(tmp_path / "docs" / "1.txt"))
         raw = bytearray(segment.read_bytes())
         raw[70] ^= 1
         segment.write_bytes(raw)
-        done = edgerag("library", "compact", check=1)
+        done = within("library", "compact", check=1)
         assert segment.name in done.stderr
         assert "library verify" in done.stderr
         assert segment.exists()
 
     def test_without_a_library(self, home: Path) -> None:
         for action in ("verify", "compact"):
-            assert "edgerag ingest" in edgerag("library", action, check=3).stderr
+            assert "edgerag ingest" in within("library", action, check=3).stderr
 
 
 class TestIngest:
@@ -463,15 +493,15 @@ class TestIngest:
         assert json.loads(edgerag("ingest", "--json", str(docs)).stdout)["chunks_embedded"] == 0
         (docs / "b.txt").write_text("The walrus dives for clams.\n")
         assert json.loads(edgerag("ingest", "--json", str(docs)).stdout)["chunks_embedded"] == 1
-        texts = [h["text"] for h in json.loads(edgerag("search", "--json", "otter walrus").stdout)["hits"]]
+        texts = [h["text"] for h in json.loads(within("search", "--json", "otter walrus").stdout)["hits"]]
         assert any("walrus" in text for text in texts)
         assert not any("otter" in text for text in texts)
         (docs / "b.txt").unlink()
         edgerag("ingest", str(docs))
-        texts = [h["text"] for h in json.loads(edgerag("search", "--json", "walrus").stdout)["hits"]]
+        texts = [h["text"] for h in json.loads(within("search", "--json", "walrus").stdout)["hits"]]
         assert not any("walrus" in text for text in texts)
-        edgerag("remove", str(docs / "a.md"))
-        assert json.loads(edgerag("status", "--json").stdout)["library"]["document_count"] == 0
+        within("remove", str(docs / "a.md"))
+        assert json.loads(within("status", "--json").stdout)["library"]["document_count"] == 0
 
     def test_one_bad_file_stops_nothing_and_shows_in_the_exit_code(self, home: Path, tmp_path: Path) -> None:
         docs = tmp_path / "docs"
@@ -500,10 +530,10 @@ class TestIngest:
         passwords.write_text("wrong\nopen sesame\n")
         done = edgerag("ingest", str(docs), "--password-file", str(passwords))
         assert "1 file has warnings" not in done.stderr, "the page was read before"
-        status = json.loads(edgerag("status", "--files", "--json").stdout)
+        status = json.loads(within("status", "--files", "--json").stdout)
         assert {Path(document["path"]).name for document in status["documents"]} == {"page.html", "note.txt"}
         assert [Path(found["path"]).name for found in status["skipped"]] == [".hidden.md"]
-        shown = edgerag("status", "--files").stdout
+        shown = within("status", "--files").stdout
         assert "hidden text" in shown and "It is hidden (ingest.hidden)." in shown
         again = edgerag("ingest", str(docs / "page.html"), "--library", "other")
         assert "1 file has warnings: hidden text in 1." in again.stderr
@@ -562,7 +592,7 @@ class TestBadInput:
     def test_one_sentence_and_the_right_exit_code(
         self, home: Path, arguments: list[str], code: int, words: str
     ) -> None:
-        done = edgerag(*arguments, check=code)
+        done = within(*arguments, check=code)
         assert words in done.stderr
         assert done.stdout == ""
         assert len(done.stderr.strip().splitlines()) == 1
@@ -576,12 +606,12 @@ class TestBadInput:
         monkeypatch.setenv("EDGERAG_HOME", str(tmp_path))
         (tmp_path / "a.txt").write_text("The badger sleeps by day.")
         assert "models pull" in edgerag("ingest", str(tmp_path / "a.txt"), check=4).stderr
-        assert "models pull" in edgerag("doctor", check=1).stdout
+        assert "models pull" in within("doctor", check=1).stdout
 
     def test_a_chat_model_asked_for_by_name_must_be_there(self, filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("EDGERAG_HOME", str(filled))
-        assert "no-such-chat" in edgerag("ask", "--chat", "no-such-chat", TORQUE, check=4).stderr
-        assert "embedder" in edgerag("ask", "--chat", "all-minilm-l6-v2", TORQUE, check=4).stderr
+        assert "no-such-chat" in within("ask", "--chat", "no-such-chat", TORQUE, check=4).stderr
+        assert "embedder" in within("ask", "--chat", "all-minilm-l6-v2", TORQUE, check=4).stderr
 
     def test_where_no_chat_model_can_be_loaded_the_documents_answer_and_the_exit_code_tells(
         self, filled: Path, tmp_path: Path, models_folder: Path, monkeypatch: pytest.MonkeyPatch
@@ -599,14 +629,14 @@ class TestBadInput:
     def test_an_answer_that_was_cut_says_so(self, filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("EDGERAG_HOME", str(filled))
         monkeypatch.setenv("EDGERAG_GENERATION_ANSWER_TOKENS", "3")
-        assert "cut at 3 tokens" in edgerag("ask", TORQUE).stderr
+        assert "cut at 3 tokens" in within("ask", TORQUE).stderr
 
     def test_a_search_without_its_embedder_says_that_words_alone_were_searched(
         self, filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         shutil.copytree(filled / "indexes", tmp_path / "indexes")
         monkeypatch.setenv("EDGERAG_HOME", str(tmp_path))
-        done = edgerag("search", "--json", "lid screws")
+        done = within("search", "--json", "lid screws")
         result = json.loads(done.stdout)
         assert result["hits"]
         assert "words only" in result["notes"][0]
@@ -616,8 +646,8 @@ class TestBadInput:
         (tmp_path / "docs").mkdir()
         (tmp_path / "docs" / "a.txt").write_text("The badger sleeps by day.")
         edgerag("ingest", "../docs/../docs", cwd=tmp_path / "docs")
-        edgerag("remove", "../docs/a.txt", cwd=tmp_path / "docs")
-        assert json.loads(edgerag("status", "--json").stdout)["library"]["document_count"] == 0
+        within("remove", "../docs/a.txt", cwd=tmp_path / "docs")
+        assert json.loads(within("status", "--json").stdout)["library"]["document_count"] == 0
 
     def test_a_wrong_setting_is_named(self, home: Path) -> None:
         (home / "config.toml").write_text("[retrieval]\nsource_cuont = 3\n")

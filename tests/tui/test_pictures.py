@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -210,8 +211,14 @@ async def test_in_little_room_every_screen_is_whole_and_what_matters_stays(
                 assert driver.app.screen.find_widget(field).visible_region == field.region, "not a row of it is cut"
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize("theme", THEMES)
+# Every size and every theme; the other pairs are a sweep.
+@pytest.mark.parametrize(
+    ("theme", "size"),
+    [
+        pytest.param(theme, size, id=f"{theme}-{size[0]}x{size[1]}", marks=() if at % 2 else pytest.mark.long)
+        for at, (theme, size) in enumerate(product(THEMES, SIZES))
+    ],
+)
 async def test_the_screens_are_those_of_the_pictures(
     theme: str, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -19,7 +19,7 @@ from edgerag.engine.generator import LlamaGenerator, open_generator, plain_setti
 @pytest.fixture(scope="session")
 def generator(catalog: Catalog) -> Iterator[LlamaGenerator]:
     opened = open_generator(
-        catalog.find("chat", "smollm2-135m-instruct"), plain_settings(context_tokens=1024, threads=2)
+        catalog.find("chat", "smollm2-135m-instruct"), plain_settings(context_tokens=1024, threads=1)
     )
     yield opened
     opened.close()
@@ -27,7 +27,7 @@ def generator(catalog: Catalog) -> Iterator[LlamaGenerator]:
 
 @pytest.fixture(scope="session")
 def embedder(catalog: Catalog) -> Iterator[LlamaEmbedder]:
-    opened = open_embedder(catalog.find("embedder", "all-minilm-l6-v2"), threads=2)
+    opened = open_embedder(catalog.find("embedder", "all-minilm-l6-v2"), threads=1)
     yield opened
     opened.close()
 

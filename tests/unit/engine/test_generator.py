@@ -88,7 +88,7 @@ def test_reusing_a_prefix_gives_the_answer_of_a_fresh_context(generator: LlamaGe
     answer(generator, first)
     reused = answer(generator, second)
     fresh = open_generator(
-        catalog.find("chat", "smollm2-135m-instruct"), plain_settings(context_tokens=1024, threads=2)
+        catalog.find("chat", "smollm2-135m-instruct"), plain_settings(context_tokens=1024, threads=1)
     )
     try:
         assert reused == answer(fresh, second)
@@ -282,7 +282,7 @@ def test_a_passage_that_was_computed_for_another_question_is_restored_exactly(ca
 
     store = StateStore(tmp_path, ram_bytes=100_000_000, disk_bytes=0)
     model = catalog.find("chat", "smollm2-135m-instruct")
-    opened = open_generator(model, plain_settings(context_tokens=1024, threads=2), states=store)
+    opened = open_generator(model, plain_settings(context_tokens=1024, threads=1), states=store)
     try:
 
         def judge(question: str) -> Judgement:

@@ -19,14 +19,24 @@ from edgerag.telemetry.ring import TraceHead, TraceRing
 WRITER = """
 import sys
 from pathlib import Path
+from edgerag.telemetry import ring as ring_module
 from edgerag.telemetry.ring import TraceHead, TraceRing
 
+print("ready", flush=True)
+ring_module._BUSY_TIMEOUT_S = 60.0  # a test does not end because the machine is busy
 path, mark, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+sys.stdin.readline()  # until all of them are there
 with TraceRing(path, writing="WAL") as ring:
     for number in range(count):
         ring.put(TraceHead(f"{mark}{number:031x}", "ask", number, 1, "end"), "{}", keep=1000)
         print(number, flush=True)
 """
+
+
+def begin(path: Path, mark: str, count: int) -> subprocess.Popen[str]:
+    """Writes once a line has come, and names each trace that is kept."""
+    command = [sys.executable, "-c", WRITER, str(path), mark, str(count)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def head(number: int, *, kind: str = "ask", duration_ns: int = 5) -> TraceHead:
@@ -77,21 +87,28 @@ def test_the_file_is_its_owners_alone(tmp_path: Path) -> None:
 
 def test_several_processes_write_at_once(tmp_path: Path) -> None:
     path = tmp_path / "t.sqlite"
-    writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(path), mark, "60"], stdout=subprocess.DEVNULL)
-        for mark in "abc"
-    ]
-    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+    writers = [begin(path, mark, 60) for mark in "abc"]
+    for writer in writers:
+        assert writer.stdout is not None and writer.stdin is not None
+        assert writer.stdout.readline() == "ready\n"
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.write("\n")
+        writer.stdin.flush()
+    for writer in writers:
+        writer.communicate(timeout=120)
+    assert [writer.returncode for writer in writers] == [0, 0, 0]
     with TraceRing(path) as ring:
         assert len(ring.heads()) == 180
 
 
 def test_a_killed_writer_leaves_what_it_had_written(tmp_path: Path) -> None:
     path = tmp_path / "t.sqlite"
-    writer = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(path), "a", "100000"], stdout=subprocess.PIPE, text=True
-    )
-    assert writer.stdout is not None
+    writer = begin(path, "a", 100_000)
+    assert writer.stdout is not None and writer.stdin is not None
+    assert writer.stdout.readline() == "ready\n"
+    writer.stdin.write("\n")
+    writer.stdin.flush()
     for _ in range(30):
         written = int(writer.stdout.readline())
     os.kill(writer.pid, signal.SIGKILL)
