@@ -222,6 +222,7 @@ async def test_in_little_room_every_screen_is_whole_and_what_matters_stays(
 async def test_the_screens_are_those_of_the_pictures(
     theme: str, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.delenv("EDGERAG_MACHINE_THREADS")  # of all tests: the settings show it
     drawn_by = drawn_with(FOLDER, renew=RENEW)
     album = Album(FOLDER / f"{theme}-{size[0]}x{size[1]}", renew=RENEW)
     monkeypatch.setattr(Preferences, "keep", lambda *_: None)  # there is no such home

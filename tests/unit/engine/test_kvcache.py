@@ -21,7 +21,7 @@ from edgerag.engine.states.store import StateStore
 from edgerag.errors import Cancelled
 from edgerag.types import EncodedChat, Message, Passage, PassageSpan
 
-SETTINGS = ContextSettings(context_tokens=1024, batch_tokens=256, threads=1, sequences=SEQUENCES)
+SETTINGS = ContextSettings(context_tokens=1024, batch_tokens=256, threads=2, sequences=SEQUENCES)
 # Longer than the smallest batch: of a shorter one, passages before it would be computed along with it.
 LONG_QUESTION = "What is it, and what else is to be known about it before anybody begins? " * 6
 NOISE = 0.003  # see assert_close; measured: 0.0011 at most, and 0.01 for another passage
@@ -40,28 +40,13 @@ def never() -> bool:
 
 
 @pytest.fixture(scope="module")
-def trained(catalog: Catalog) -> Iterator[Model]:
+def model(catalog: Catalog) -> Iterator[Model]:
     opened = Model(catalog.find("chat", "smollm2-135m-instruct").path)
     yield opened
     opened.close()
 
 
 @pytest.fixture(scope="module")
-def untrained(tiny_chat_file: Path) -> Iterator[Model]:
-    opened = Model(tiny_chat_file)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def model(request: pytest.FixtureRequest) -> Model:
-    """What is counted, or equal to the last bit, is so with any weights; what comes near only where weights mean
-    something: such tests use ``trained``."""
-    opened: Model = request.getfixturevalue("trained" if "trained" in request.fixturenames else "untrained")
-    return opened
-
-
-@pytest.fixture
 def encoder(model: Model) -> ChatEncoder:
     return ChatEncoder(model, name="test", template=read_header(model.path).chat_template)
 
@@ -129,7 +114,6 @@ def distance(logits: np.ndarray, expected: np.ndarray) -> float:
     return 1.0 - float(np.corrcoef(logits, expected)[0, 1])
 
 
-@pytest.mark.usefixtures("trained")
 def test_the_measure_of_closeness_sees_another_passage(context: Context, encoder: ChatEncoder) -> None:
     expected = computed(context, chat_of(encoder, "valve", "pump"))
     assert distance(computed(context, chat_of(encoder, "filter", "pump")), expected) > NOISE
@@ -267,7 +251,6 @@ def test_how_much_has_to_be_computed_is_known_before(
     assert cache.seconds_per_token is not None
 
 
-@pytest.mark.usefixtures("trained")
 def test_link_tokens_are_computed_in_place(
     context: Context, encoder: ChatEncoder, cache_of: Callable[..., PromptCache]
 ) -> None:
@@ -294,7 +277,6 @@ def test_the_last_passage_may_be_computed_in_place(
 @pytest.mark.long
 @with_and_without_flash
 @pytest.mark.parametrize("link_tokens", [0, 8, 10_000])
-@pytest.mark.usefixtures("trained")
 def test_the_answer_does_not_depend_on_what_was_saved(
     context: Context, encoder: ChatEncoder, cache_of: Callable[..., PromptCache], link_tokens: int
 ) -> None:
@@ -308,7 +290,6 @@ def test_the_answer_does_not_depend_on_what_was_saved(
     assert_close(context.logits(), fresh)
 
 
-@pytest.mark.usefixtures("trained")
 @with_and_without_flash
 def test_splicing_comes_near_to_computing(
     context: Context, encoder: ChatEncoder, cache_of: Callable[..., PromptCache]
@@ -323,7 +304,6 @@ def test_splicing_comes_near_to_computing(
     assert cosine > float(exact @ shifted_wrong / np.linalg.norm(exact) / np.linalg.norm(shifted_wrong))
 
 
-@pytest.mark.usefixtures("trained")
 def test_what_is_approximate_is_computed_when_exact_is_wanted(
     context: Context, encoder: ChatEncoder, cache_of: Callable[..., PromptCache]
 ) -> None:
@@ -342,7 +322,6 @@ def test_what_is_approximate_is_computed_when_exact_is_wanted(
     st.lists(st.permutations(sorted(TEXTS)).map(lambda names: names[:2]), min_size=1, max_size=3),
     st.lists(st.booleans(), min_size=3, max_size=3),
 )
-@pytest.mark.usefixtures("trained")
 def test_whatever_came_before_the_prompt_is_the_prompt(
     context: Context,
     encoder: ChatEncoder,
@@ -412,7 +391,6 @@ def test_what_was_dropped_after_the_question_began_is_not_kept(
 
 @pytest.mark.parametrize("splice", [False, True])
 @pytest.mark.parametrize("after", [0, 2, 4])
-@pytest.mark.usefixtures("trained")
 def test_a_cancel_anywhere_leaves_a_cache_that_can_be_used(
     context: Context, encoder: ChatEncoder, cache_of: Callable[..., PromptCache], splice: bool, after: int
 ) -> None:
