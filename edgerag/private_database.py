@@ -7,6 +7,7 @@ traces: whoever opened a library to others meant it.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from pathlib import Path
@@ -18,15 +19,18 @@ def make_private(path: Path) -> bool:
     Raises OSError."""
     try:
         make_private_folders(path.parent)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if not path.exists():
+            with contextlib.suppress(FileExistsError):  # just now
+                os.close(os.open(os.path.realpath(path), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        elif not os.access(path, os.W_OK):  # to open it would drop the locks that SQLite may hold of it (beside_sqlite)
+            if os.access(path, os.R_OK) and path.stat().st_size:
+                return False
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        path.chmod(0o600)
     except OSError as error:
-        if error.errno in (errno.EROFS, errno.EACCES) and os.access(path, os.R_OK) and path.stat().st_size:
+        if error.errno == errno.EROFS and os.access(path, os.R_OK) and path.stat().st_size:
             return False
         raise
-    try:
-        os.fchmod(descriptor, 0o600)
-    finally:
-        os.close(descriptor)
     return True
 
 

@@ -13,6 +13,7 @@ import hmac
 from collections.abc import Iterator
 from pathlib import Path
 
+from edgerag.beside_sqlite import open_beside_sqlite
 from edgerag.encryption.keys import LibraryKey
 
 PAGE_BYTES = 4_096
@@ -27,7 +28,7 @@ _MOST_PAGES = 256  # looked at where the first does not hold: a megabyte, spread
 def fits_some_page(database: Path, key: LibraryKey) -> bool:
     """Whether a page of it was written with that key; of many pages a sample is looked at, the first one first.
     Raises OSError."""
-    with database.open("rb") as stream:
+    with open_beside_sqlite(database) as stream:
         salt = stream.read(_SALT_BYTES)
         if len(salt) < _SALT_BYTES:
             return False

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from edgerag.beside_sqlite import open_beside_sqlite
 from edgerag.errors import REPAIR_LIBRARY, LibraryDamaged
 from edgerag.machine.disk import put_in_place, sync_folder
 from edgerag.private_database import private_opener
@@ -52,7 +53,7 @@ def block_sum(data: bytes | bytearray) -> BlockSum:
 
 def sums_of(database: Path) -> FileSums:
     """As the file is now. Raises OSError."""
-    with database.open("rb") as stream:
+    with open_beside_sqlite(database) as stream:
         blocks = tuple(block_sum(data) for data in iter(lambda: stream.read(BLOCK_BYTES), b""))
         return FileSums(stream.tell(), blocks)
 
@@ -147,7 +148,7 @@ def damaged_blocks(folder: Path, database: Path, *, stopped: Callable[[], bool] 
 
 
 def _compared(database: Path, sums: FileSums, stopped: Callable[[], bool]) -> Iterator[bool]:
-    with database.open("rb") as stream:
+    with open_beside_sqlite(database) as stream:
         for expected in sums.blocks:
             if stopped():
                 return

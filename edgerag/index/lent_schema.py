@@ -14,6 +14,7 @@ import shutil
 import sqlite3
 from pathlib import Path
 
+from edgerag.beside_sqlite import open_beside_sqlite
 from edgerag.encryption.database import connect
 from edgerag.errors import RESTORE_LIBRARY, LibraryDamaged
 from edgerag.index.migrations import APPLICATION_ID, STEPS
@@ -34,7 +35,7 @@ _INNER_HEAD_BYTES = 12
 def lend_schema(database: Path, workshop: Path) -> tuple[Path, int]:
     """Makes the copy in ``workshop``: (copy, version). Raises LibraryDamaged where nothing tells that this is a library
     at all."""
-    with database.open("rb") as stream:
+    with open_beside_sqlite(database) as stream:
         head = stream.read(_HEADER_BYTES)
     version = int.from_bytes(head[_VERSION], "big")
     application = int.from_bytes(head[_APPLICATION], "big")
@@ -70,7 +71,7 @@ def _lent(database: Path, workshop: Path, new: bytes, head: bytes | None) -> Pat
     """A copy of the database that has the list of tables of ``new``."""
     page_bytes = int.from_bytes(new[_PAGE_BYTES], "big")
     copy = workshop / "lent.sqlite"
-    with database.open("rb") as source, open(copy, "wb", opener=private_opener) as target:
+    with open_beside_sqlite(database) as source, open(copy, "wb", opener=private_opener) as target:
         shutil.copyfileobj(source, target)
         said_pages = 0 if head is None else int.from_bytes(head[_PAGE_COUNT], "big")
         size_pages = max(said_pages, -(-target.tell() // page_bytes))

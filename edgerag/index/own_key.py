@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
+from edgerag.beside_sqlite import open_beside_sqlite
 from edgerag.encryption.key_record import FILE_NAME
 from edgerag.encryption.keys import LibraryKey
 from edgerag.encryption.pages import fits_some_page
@@ -25,7 +26,7 @@ def refuse_beside_plain(folder: Path) -> None:
     with translated(database):
         if not database.is_file():
             return
-        with database.open("rb") as stream:
+        with open_beside_sqlite(database) as stream:
             is_plain = stream.read(len(_PLAIN)) == _PLAIN
     if is_plain:
         raise LibraryLocked(

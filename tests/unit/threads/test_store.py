@@ -459,6 +459,7 @@ def test_conversations_on_a_disk_that_cannot_be_written_are_read(
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
     monkeypatch.setattr(os, "open", refused)
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK and Path(path).exists())
     reader = ThreadStore(file)
     assert reader.exchange(first).text == "Two newton metres."
     assert len(reader.search("torque", library=None)) == 1
