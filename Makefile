@@ -1,5 +1,5 @@
 # make demo    from a fresh clone to a cited answer
-# make test    the tests of every change, with the real small models: some eight minutes on two cores
+# make test    the tests of every change, with the real small models: some eight minutes on two fast cores
 # make test-long   the others: sweeps, waits, large models
 # make test-torch   the tests of the torch embedder, in a .venv-torch of their own
 # make pictures   draws the stored pictures of the screens anew; look at what git says has changed
