@@ -28,9 +28,10 @@ from numpy.typing import NDArray
 from record import CHECKOUT, record
 from retrieval import default_embedder
 
+from edgerag.ask.exact import exact_strings
 from edgerag.ask.features import NAMES, Found, Nearness, features
 from edgerag.ask.plan import make_plan, read_question
-from edgerag.ask.rank import RERANKED, fused_candidates, nearness_of
+from edgerag.ask.rank import RERANKED, exact_candidates, fused_candidates, nearness_of
 from edgerag.ask.rerank import MOST_DEVIATIONS, WEIGHTS_FILE, Network, shipped
 from edgerag.ask.retrieve import retrieve
 from edgerag.config import ChunkSettings, RetrievalSettings
@@ -243,7 +244,8 @@ def _candidates_of(query: datasets.Query, library: Library, model: Embedder) -> 
         words_first=False,
     )
     found = retrieve(plan, library=library, embedder=lambda: model, stopwatch=Stopwatch(), cancelled=lambda: False)
-    fused = fused_candidates(plan, found, library=library, rrf_k=settings.rrf_k)[:RERANKED]
+    exact, _ = exact_candidates(exact_strings(plan.question), found, library=library)
+    fused = fused_candidates(plan, found, exact=exact, rrf_k=settings.rrf_k)[:RERANKED]
     ids = [each.chunk_id for each in fused]
     chunks = {chunk.id: chunk for chunk in library.chunks(ids)}
     names = [chunks[chunk_id].path.removeprefix("/") for chunk_id in ids]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from edgerag.ask.aggregate import CollectionQuestion, collection_question
 from edgerag.ask.plan import read_question
+from edgerag.ask.question_vector import QuestionVector
 from edgerag.ask.rank import Ranked
 from edgerag.ask.second_look import SecondLook
 from edgerag.ask.trace import prompt_budget, traced_hits
@@ -77,6 +78,7 @@ class Asked:
             self._question = read_question(question)
             self._collection: CollectionQuestion | None = collection_question(self._question.text)
         self._made: Plan | None = None
+        self._question_vector: QuestionVector | None = None
         self._library = library
         self._embedder = _Remembering(embedder)
         self._generator = generator

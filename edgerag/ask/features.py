@@ -79,7 +79,8 @@ def features(
     bm25, covered, feedback = own.bm25, own.covered, own.feedback
     near, latent_feedback = _of_latent(legs[:, 6], latent)
     base = bm25 / max(bm25.max(), 1e-6) + cosine / max(cosine.max(), 1e-6)
-    agreed = _spread(near) + _spread(cosine) + _spread(bm25)
+    near_spread, cosine_spread = _spread(near), _spread(cosine)
+    agreed = near_spread + cosine_spread + _spread(bm25)
     columns = [
         *own.columns(),
         cosine,
@@ -89,12 +90,12 @@ def features(
         bm25 - bm25.max(),
         covered - covered.max(),
         cosine - cosine.max(),
-        _spread(cosine),
+        cosine_spread,
         feedback - feedback.max(),
         *_of_others(legs[:, 6], alike, base),
         near,
         near - near.max(),
-        _spread(near),
+        near_spread,
         latent_feedback,
         _rank_share(near),
         _rank_share(cosine),

@@ -11,7 +11,8 @@ from edgerag.ask.follow_up import Earlier, SelfContained, self_contained
 from edgerag.ask.instant import instant_sentences
 from edgerag.ask.joined_words import alone
 from edgerag.ask.language import guess_language
-from edgerag.ask.plan import make_plan, read_question
+from edgerag.ask.plan import make_plan, outline, read_question
+from edgerag.ask.question_vector import QuestionVector
 from edgerag.ask.quotes import to_sources
 from edgerag.ask.rank import Ranked, rank
 from edgerag.ask.relevance import judged_count, probabilities_of
@@ -48,6 +49,14 @@ class LookingUp(Asked):
             searched = self._self_contained()
             if self._collection is not None and self._collection.leans and not searched.added:
                 self._collection = None
+            outlined = outline(
+                searched.question,
+                languages=languages,
+                added=searched.added,
+                aggregate=self._collection is not None,
+            )
+            if outlined.embeds_at_once and self._collection is None:
+                self._question_vector = QuestionVector(outlined.searched, self._embedder, self._stopwatch)
             plan = self._made = make_plan(
                 searched.question,
                 settings=self._retrieval,
@@ -58,6 +67,7 @@ class LookingUp(Asked):
                 weigh=self._library.term_weights,
                 added=searched.added,
                 aggregate=self._collection is not None,
+                outlined=outlined,
             )
             self._pending_count = self._library.pending_count()
         if self._question.cut:
@@ -139,6 +149,7 @@ class LookingUp(Asked):
             cancelled=self._cancelled,
             where=self._where,
             limit=max(judged_count(plan), self._hit_limit, self._retrieval.second_look_count),
+            embedding=self._question_vector,
         )
         ranked = look_again(
             plan,

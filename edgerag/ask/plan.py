@@ -14,7 +14,7 @@ from edgerag.ask.kind import entropy_bits, is_broad_question, kind_of, wanted_so
 from edgerag.ask.language import dominant_script, knows
 from edgerag.config import RetrievalSettings
 from edgerag.errors import UsageError
-from edgerag.types import Plan
+from edgerag.types import Plan, QuestionKind
 
 # A question longer than this is a pasted document: its first words are what is asked, and every
 # further word makes both legs slower and vaguer (an embedder reads some 250 tokens at most).
@@ -57,6 +57,36 @@ def read_question(text: str) -> Question:
     return Question((head[:at_space] if at_space > 0 else head).rstrip(), cut=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What of a plan the words of the question say by themselves, before any is looked up."""
+
+    searched: str  # the question, with what the conversation lent behind it
+    script: str
+    kind: QuestionKind
+    vector_weight: float
+
+    @property
+    def words_first(self) -> bool:
+        return self.kind in ("identifier", "keywords")
+
+    @property
+    def embeds_at_once(self) -> bool:
+        """Whether the vector of the question is wanted whatever the keyword leg finds."""
+        return self.vector_weight > 0 and not self.words_first
+
+
+def outline(question: str, *, languages: Sequence[str], added: Sequence[str] = (), aggregate: bool = False) -> Outline:
+    """For all as in :func:`make_plan`."""
+    script = dominant_script(question)
+    return Outline(
+        searched=" ".join([question, *added]),
+        script=script,
+        kind=kind_of(question, follows=bool(added), aggregate=aggregate),
+        vector_weight=_vector_weight(languages, script=script, question=question),
+    )
+
+
 def make_plan(
     question: str,
     *,
@@ -67,35 +97,34 @@ def make_plan(
     weigh: Callable[[str], Mapping[str, float]] | None = None,
     added: Sequence[str] = (),
     aggregate: bool = False,
+    outlined: Outline | None = None,
 ) -> Plan:
     """The plan for a question that :func:`read_question` gave.
 
     ``languages`` are those of the embedder that made the library, () when there is none to use;
     ``terms`` finds the content words and ``weigh`` their idf; ``room_tokens`` is what sources may take of the prompt.
     ``added`` are words that the conversation lent: a follow-up is searched with them behind it. ``aggregate`` says
-    that documents or mentions are to be counted.
+    that documents or mentions are to be counted. ``outlined`` is the outline of the same, where it is made already.
     """
-    script = dominant_script(question)
-    kind = kind_of(question, follows=bool(added), aggregate=aggregate)
+    known = outlined or outline(question, languages=languages, added=added, aggregate=aggregate)
     broad = is_broad_question(question)
-    searched = " ".join([question, *added])
-    words = terms(searched)
-    bits = entropy_bits(dict.fromkeys(words, 1.0).values() if weigh is None else weigh(searched).values())
-    source_count = min(settings.source_count, wanted_sources(kind, broad=broad, bits=bits))
+    words = terms(known.searched)
+    bits = entropy_bits(dict.fromkeys(words, 1.0).values() if weigh is None else weigh(known.searched).values())
+    source_count = min(settings.source_count, wanted_sources(known.kind, broad=broad, bits=bits))
     if room_tokens is not None:
         source_count = max(1, min(source_count, room_tokens // _TOKENS_PER_SOURCE))
     candidate_count = max(settings.candidate_count, source_count)
     return Plan(
-        question=searched,
-        script=script,
+        question=known.searched,
+        script=known.script,
         terms=words,
         source_count=source_count,
         candidate_count=candidate_count,
         keyword_weight=KEYWORD_WEIGHT,
-        vector_weight=_vector_weight(languages, script=script, question=question),
+        vector_weight=known.vector_weight,
         ef_search=max(settings.ef_search, candidate_count),
-        kind=kind,
-        words_first=kind in ("identifier", "keywords"),
+        kind=known.kind,
+        words_first=known.words_first,
         broad=broad,
         entropy_bits=bits,
         most_sources=settings.source_count,

@@ -13,6 +13,7 @@ from edgerag.ask.exact import exact_matches, exact_strings
 from edgerag.ask.features import NAMES, Found, Nearness, features
 from edgerag.ask.fuse import fuse
 from edgerag.ask.plan import VECTOR_WEIGHT
+from edgerag.ask.question_vector import QuestionVector
 from edgerag.ask.rerank import shipped
 from edgerag.ask.retrieve import Retrieved, retrieve
 from edgerag.ask.select import Likeness
@@ -29,6 +30,7 @@ from edgerag.types import (
     Plan,
     Scores,
     SecondLookReport,
+    StoredChunk,
     VectorLeg,
     WordEvidence,
 )
@@ -67,11 +69,14 @@ def rank(
     cancelled: CancelCheck,
     where: Filter | None = None,
     limit: int | None = None,
+    embedding: QuestionVector | None = None,
 ) -> Ranked:
     """Searches as planned. ``limit``: of so many hits the text is read, and the others are left out; None reads all.
+    ``embedding``: as for retrieve().
 
     Raises Cancelled, LibraryError.
     """
+    strings = exact_strings(plan.question)
     found = retrieve(
         plan,
         library=library,
@@ -81,9 +86,12 @@ def rank(
         where=where,
         deadline_ms=settings.vector_deadline_ms,
         early_words=RERANKED,
+        early_texts=bool(strings),
+        embedding=embedding,
     )
     with stopwatch.measure("fuse") as facts:
-        fused = fused_candidates(plan, found, library=library, rrf_k=settings.rrf_k)
+        exact, texts = exact_candidates(strings, found, library=library)
+        fused = fused_candidates(plan, found, exact=exact, rrf_k=settings.rrf_k)
         facts["candidates"] = len(fused)
     with stopwatch.measure("rerank") as facts:
         ids = [each.chunk_id for each in fused[:RERANKED]]
@@ -97,7 +105,8 @@ def rank(
         reranked = {chunk_id for chunk_id, _ in order}
         rest = ((each.chunk_id, each.scores) for each in fused if each.chunk_id not in reranked)
         scores = dict([*order, *rest][:limit])
-        hits = tuple(Hit(chunk, scores[chunk.id]) for chunk in library.chunks(list(scores)))
+        texts |= {chunk.id: chunk for chunk in library.chunks([each for each in scores if each not in texts])}
+        hits = tuple(Hit(texts[chunk_id], score) for chunk_id, score in scores.items() if chunk_id in texts)
     likeness = Likeness() if nearness is None else Likeness(nearness.passages, nearness.background)
     return Ranked(hits, found.notes, found.exited_early, likeness, found.vector_leg)
 
@@ -112,13 +121,21 @@ def candidate_words(question: str, ids: Sequence[int], *, library: Library, earl
     return replace(early, passages={**early.passages, **library.word_evidence(question, missing).passages})
 
 
-def fused_candidates(plan: Plan, found: Retrieved, *, library: Library, rrf_k: int) -> list[Found]:
-    """What both legs found by the fusion of their ranks, best first. Only where the question has exact strings the text
-    of all is read."""
-    exact = frozenset[int]()
-    if strings := exact_strings(plan.question):
-        ids = dict.fromkeys(hit.chunk_id for hit in (*found.keyword, *found.vector))
-        exact = exact_matches(strings, library.chunks(list(ids)))
+def exact_candidates(
+    strings: Sequence[str], found: Retrieved, *, library: Library
+) -> tuple[frozenset[int], dict[int, StoredChunk]]:
+    """Those of what both legs found in which the exact strings of the question stand, and the texts that are read by
+    then: only where there are such strings, of all."""
+    if not strings:
+        return frozenset(), dict(found.texts)
+    ids = dict.fromkeys(hit.chunk_id for hit in (*found.keyword, *found.vector))
+    missing = [chunk_id for chunk_id in ids if chunk_id not in found.texts]
+    texts = {**found.texts, **{chunk.id: chunk for chunk in library.chunks(missing)}}
+    return exact_matches(strings, texts.values()), texts
+
+
+def fused_candidates(plan: Plan, found: Retrieved, *, exact: frozenset[int], rrf_k: int) -> list[Found]:
+    """What both legs found by the fusion of their ranks, best first. ``exact``: as exact_candidates() gives them."""
     fused = fuse(
         keyword=found.keyword,
         vector=found.vector,

@@ -8,25 +8,31 @@ failure: words alone still find a lot.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from concurrent.futures import Future
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from edgerag.ask.background import unrelated_cosine
 from edgerag.ask.confidence import is_confident
-from edgerag.ask.waiting import start, wait
+from edgerag.ask.question_vector import QuestionVector
 from edgerag.errors import EmbedderMismatch, ModelError, TooLate
 from edgerag.telemetry.page_faults import page_faults
 from edgerag.telemetry.stopwatch import Stopwatch
-from edgerag.types import CancelCheck, Embedder, Filter, LegHit, Plan, SearchWork, VectorLeg, WordEvidence
+from edgerag.types import (
+    CancelCheck,
+    Embedder,
+    Filter,
+    LegHit,
+    Plan,
+    SearchWork,
+    StoredChunk,
+    VectorLeg,
+    WordEvidence,
+)
 
 if TYPE_CHECKING:
     from edgerag.types import Library, Vectors
 
-
-_POLL_S = 0.005  # how late a deadline may be noticed
+_TEXTS_AT_ONCE = 5  # some milliseconds of a warm disk at most, in which nobody looks whether the vector is there
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,7 @@ class Retrieved:
     unrelated_cosine: float = 0.0
     vector_leg: VectorLeg = "searched"
     words: WordEvidence | None = None  # of the question and the best of the keyword leg, where there was time for it
+    texts: Mapping[int, StoredChunk] = field(default_factory=dict)  # of those of the keyword leg that were read by then
 
     @property
     def exited_early(self) -> bool:
@@ -61,16 +68,21 @@ def retrieve(
     where: Filter | None = None,
     deadline_ms: int = 0,
     early_words: int = 0,
+    early_texts: bool = False,
+    embedding: QuestionVector | None = None,
 ) -> Retrieved:
     """Runs the legs that the plan gives a weight, both among the documents of ``where`` (as check_filter gave it).
+    ``embedding`` is that of the plan's question where it was begun before; else it is begun here.
 
     ``deadline_ms`` is how long the vector leg may take once its model is there; 0 is as long as it needs. The words
-    of so many keyword hits as ``early_words`` are read while the question is embedded. Raises Cancelled, LibraryError.
+    of so many keyword hits as ``early_words`` are read while the question is embedded, and where all texts are wanted,
+    with ``early_texts``, as many of theirs as it lasts for. Raises Cancelled, LibraryError.
     """
-    embedding = None
-    if plan.vector_weight > 0 and not plan.words_first:
+    if embedding is None and plan.vector_weight > 0 and not plan.words_first:
         with stopwatch.measure_beside("embed_start"):
-            embedding = _Embedding(plan, embedder, stopwatch)
+            embedding = QuestionVector(plan.question, embedder, stopwatch)
+    if embedding is not None:
+        embedding.needed()
     with stopwatch.measure("keyword") as facts:
         keyword = tuple(library.search_keywords(plan.question, limit=plan.candidate_count, where=where))
         facts["hits"] = len(keyword)
@@ -78,9 +90,11 @@ def retrieve(
         return Retrieved(keyword, (), (), vector_leg="no_weight")
     if plan.words_first and is_confident(keyword, term_count=len(plan.terms)):
         return Retrieved(keyword, (), (), vector_leg="words_sure")
-    embedding = embedding or _Embedding(plan, embedder, stopwatch)
+    embedding = embedding or QuestionVector(plan.question, embedder, stopwatch)
     with stopwatch.measure("words"):
         words = library.word_evidence(plan.question, [hit.chunk_id for hit in keyword[:early_words]])
+        wanted = [hit.chunk_id for hit in keyword] if early_texts else []
+        texts = _read_meanwhile(wanted, library=library, embedding=embedding)
     try:
         with stopwatch.measure("embed") as facts:
             facts["deadline_ms"] = deadline_ms
@@ -113,50 +127,26 @@ def retrieve(
     except TooLate:
         limit = f"{deadline_ms} ms (retrieval.vector_deadline_ms)"
         note = f"Searched by words only: the vectors were not ready within {limit}."
-        return Retrieved(keyword, (), (note,), vector_leg="late", words=words)
+        return Retrieved(keyword, (), (note,), vector_leg="late", words=words, texts=texts)
     except (ModelError, EmbedderMismatch) as error:
-        return Retrieved(keyword, (), (f"Searched by words only: {error}",), vector_leg="failed", words=words)
+        note = f"Searched by words only: {error}"
+        return Retrieved(keyword, (), (note,), vector_leg="failed", words=words, texts=texts)
     return Retrieved(
-        keyword, tuple(vector), (), query_vector=query, unrelated_cosine=embedding.unrelated_cosine, words=words
+        keyword,
+        tuple(vector),
+        (),
+        query_vector=query,
+        unrelated_cosine=embedding.unrelated_cosine,
+        words=words,
+        texts=texts,
     )
 
 
-class _Embedding:
-    """The vector of a question, being made in another thread."""
-
-    def __init__(self, plan: Plan, embedder: Callable[[], Embedder], stopwatch: Stopwatch) -> None:
-        self._model: Future[Embedder] = Future()
-        self._began = 0.0  # when the model was there
-        self.unrelated_cosine = 0.0  # from then on
-
-        def make() -> Vectors:
-            try:
-                with stopwatch.measure_beside("embedder_load"):
-                    model = embedder()
-                self.unrelated_cosine = unrelated_cosine(model)
-            except BaseException as error:
-                self._model.set_exception(error)
-                raise
-            self._began = time.monotonic()
-            self._model.set_result(model)
-            with stopwatch.measure_beside("question_vector"):
-                return model.embed_query(plan.question)
-
-        self._vector = start(make, name="embed-question")
-
-    def model(self, cancelled: CancelCheck) -> Embedder:
-        """Waits until the model is there, however long it loads. Raises ModelError, Cancelled."""
-        return wait(self._model, cancelled)
-
-    def vector(self, cancelled: CancelCheck, *, deadline_ms: int) -> Vectors:
-        """Raises TooLate when it is not there in time, ModelError, Cancelled."""
-
-        def is_over() -> bool:
-            if self.is_late(deadline_ms) and not self._vector.done():
-                raise TooLate
-            return cancelled()
-
-        return wait(self._vector, is_over, poll_s=_POLL_S)
-
-    def is_late(self, deadline_ms: int) -> bool:
-        return bool(deadline_ms) and (time.monotonic() - self._began) * 1000 > deadline_ms
+def _read_meanwhile(ids: Sequence[int], *, library: Library, embedding: QuestionVector) -> dict[int, StoredChunk]:
+    """A few at a time, so that the vector hardly waits for it, whatever the disk."""
+    texts: dict[int, StoredChunk] = {}
+    for first in range(0, len(ids), _TEXTS_AT_ONCE):
+        if embedding.is_there():
+            break
+        texts.update((chunk.id, chunk) for chunk in library.chunks(ids[first : first + _TEXTS_AT_ONCE]))
+    return texts

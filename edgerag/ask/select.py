@@ -157,7 +157,7 @@ def select(
         budget_tokens=budget_tokens,
         relevant_tokens=relevant,
         used_tokens=sum(each.tokens for each in chosen),
-        redundancy=redundancy([each.text for each in chosen]),
+        redundancy=_mean_overlap([_shingles(each.text) if each.spans else each.shingles for each in chosen]),
         left_out=tuple(left_out),
     )
     spans = {each.hit.chunk.id: each.spans for each in chosen if each.spans}
@@ -198,7 +198,11 @@ def _shortened(waiting: Sequence[_Candidate], *, question: str, room: int) -> _C
 
 def redundancy(texts: Sequence[str]) -> float:
     """Mean overlap of all pairs, Jaccard over pairs of words; 0.0 of less than two texts."""
-    overlaps = [_jaccard(one, other) for one, other in combinations([_shingles(text) for text in texts], 2)]
+    return _mean_overlap([_shingles(text) for text in texts])
+
+
+def _mean_overlap(texts: Sequence[frozenset[tuple[str, ...]]]) -> float:
+    overlaps = [_jaccard(one, other) for one, other in combinations(texts, 2)]
     return sum(overlaps) / len(overlaps) if overlaps else 0.0
 
 

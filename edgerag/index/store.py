@@ -57,6 +57,8 @@ _NO_ROOM_TO_SHARE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.
 
 # Copying so much takes some seconds before each answer.
 _MOST_COPIED_BYTES = 2_000_000_000
+# Pages of the keyword index that each question needs: with the 2,000 KiB of SQLite's own they are read anew for each.
+_READ_CACHE_KIB = 8_192
 _COPY_IN_MEMORY_KIB = 65_536  # more of a copy lies in a file
 
 Mode = Literal["read", "write"]
@@ -142,7 +144,7 @@ class Store:
             raise LibraryMissing(
                 f"There is no library in {self.path.parent}.", remedy="Make one: edgerag ingest FOLDER"
             )
-        connection = self._connect_for_reading()
+        connection = self._connect_to_read_a_lot()
         try:
             version = migrations.check_version(connection, where=str(self.path), steps=steps)
             if version == 0:
@@ -204,6 +206,15 @@ class Store:
     def _set_up(self, connection: sqlite3.Connection) -> sqlite3.Connection:
         # Paths need not be valid UTF-8; they are stored as the bytes they are.
         connection.text_factory = _decode
+        return connection
+
+    def _connect_to_read_a_lot(self) -> sqlite3.Connection:
+        connection = self._connect_for_reading()
+        try:
+            connection.execute(f"PRAGMA cache_size = -{_READ_CACHE_KIB}")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _connect_for_reading(self) -> sqlite3.Connection:
@@ -306,7 +317,7 @@ class Store:
         """Reopens a file that was taken for unchanging and did change, or that may be written since: there is room."""
         if self._immutable_state is not None and (self._lacks_room or self._file_state() != self._immutable_state):
             self._connection.close()
-            self._connection = self._open() if self._as_copy else self._connect_for_reading()
+            self._connection = self._open() if self._as_copy else self._connect_to_read_a_lot()
 
     def checkpoint(self) -> None:
         """Folds the WAL into the file as far as readers allow, so that it does not grow."""

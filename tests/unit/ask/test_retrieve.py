@@ -82,7 +82,7 @@ def test_words_read_while_the_question_is_embedded_change_no_order(library: Libr
     few = found.keyword[:1]
     early = library.word_evidence(question, [hit.chunk_id for hit in few])
 
-    candidates = fused_candidates(plan, found, library=library, rrf_k=60)
+    candidates = fused_candidates(plan, found, exact=frozenset(), rrf_k=60)
 
     def order(early: WordEvidence | None) -> list[tuple[int, Scores]]:
         words = candidate_words(question, [each.chunk_id for each in candidates], library=library, early=early)

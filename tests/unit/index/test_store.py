@@ -287,3 +287,14 @@ def test_an_emptied_database_beside_segments_is_damage_not_a_new_library(tmp_pat
 def test_a_row_that_is_not_the_json_that_was_written_is_damage(text: str) -> None:
     with pytest.raises(LibraryDamaged, match="row"):
         stored_json(text, list)
+
+
+def test_a_reader_keeps_the_pages_that_every_question_needs(opened: Any, tmp_path: Path) -> None:
+    opened().close()
+    reader = Store(tmp_path / "lib", mode="read")
+    try:
+        with reader.reading() as db:
+            (kept,) = db.execute("PRAGMA cache_size").fetchone()
+    finally:
+        reader.close()
+    assert kept == -8_192
