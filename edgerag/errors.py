@@ -4,6 +4,7 @@
     ├── UsageError                    2   the request itself is wrong: empty question, unknown path, bad setting
     ├── LibraryError                  3
     │   ├── LibraryMissing                no library of that name yet
+    │   ├── LibraryEmpty                  there is nothing in it to be asked
     │   ├── LibraryBusy                   another process is writing to it
     │   │   └── LibraryReplaced               or has encrypted, decrypted or rekeyed it while it was open
     │   ├── LibraryDamaged                a file or block does not match its checksum, or is cut short
@@ -77,6 +78,10 @@ class LibraryError(EdgeragError):
 
 
 class LibraryMissing(LibraryError):
+    pass
+
+
+class LibraryEmpty(LibraryError):
     pass
 
 

@@ -19,7 +19,7 @@ from edgerag.ask.relevance import judged_count, probabilities_of
 from edgerag.ask.second_look import look_again
 from edgerag.ask.select import select
 from edgerag.ask.stitch import stitched
-from edgerag.errors import LibraryError
+from edgerag.errors import LibraryEmpty
 from edgerag.types import (
     AskEvent,
     HitsFound,
@@ -194,4 +194,4 @@ class LookingUp(Asked):
 
 def refuse_empty(library: Library) -> None:
     if library.is_empty():
-        raise LibraryError("The library holds no documents yet.", remedy="Put some in with `edgerag ingest FOLDER`.")
+        raise LibraryEmpty("The library holds no documents yet.", remedy="Put some in with `edgerag ingest FOLDER`.")

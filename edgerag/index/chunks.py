@@ -156,6 +156,12 @@ def pending_ids(db: sqlite3.Connection, document_id: int) -> list[int]:
     return [row[0] for row in rows]
 
 
+def ids_of(db: sqlite3.Connection, document_id: int) -> list[int]:
+    """Those of a document, in its order."""
+    rows = db.execute("SELECT id FROM chunks WHERE document_id = ? ORDER BY ordinal", (document_id,))
+    return [row[0] for row in rows]
+
+
 def read_chunks(
     db: sqlite3.Connection, chunk_ids: Sequence[int], *, unpacked: UnpackedParts | None = None
 ) -> list[StoredChunk]:

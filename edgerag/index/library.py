@@ -459,6 +459,11 @@ class Library:
         with self._store.reading() as db:
             return chunk_rows.read_chunks(db, chunk_ids, unpacked=self._unpacked)
 
+    def chunks_of(self, document_id: int) -> list[StoredChunk]:
+        """The chunks of a document, in its order; none where there is no such document."""
+        with self._store.reading() as db:
+            return chunk_rows.read_chunks(db, chunk_rows.ids_of(db, document_id), unpacked=self._unpacked)
+
     def chunk_count(self) -> int:
         with self._store.reading() as db:
             return chunk_rows.chunk_count(db)

@@ -17,7 +17,7 @@ from edgerag.errors import DocumentChanged, DocumentEncrypted, DocumentGone, Doc
 from edgerag.ingest.member_paths import outer_path
 from edgerag.ingest.parse.process import ParserProcess
 from edgerag.ingest.parse.wire import Failed
-from edgerag.types import MEMBER_MARK, Document, PagePicture, PageWanted
+from edgerag.types import MEMBER_MARK, PICTURED, Document, PagePicture, PageWanted
 
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
@@ -26,7 +26,6 @@ _KINDS = (
     (stat.S_ISCHR, "a device"),
     (stat.S_ISBLK, "a device"),
 )
-PICTURED = "application/pdf"  # the media type of documents whose pages can be drawn
 
 
 class PagePictures:

@@ -17,6 +17,7 @@ from edgerag.types import (
     ParsedDocument,
     SegmentBlocks,
     Source,
+    StoredChunk,
     own_id,
 )
 
@@ -102,6 +103,14 @@ class Browsing(Wiring):
         try:
             with self._browsing.use() as library:
                 return library.documents()
+        except LibraryMissing:
+            return []
+
+    def document_chunks(self, document_id: int) -> list[StoredChunk]:
+        """What can be cited of a document, in its order; none where it is not there any more. Raises LibraryError."""
+        try:
+            with self._browsing.use() as library:
+                return library.chunks_of(document_id)
         except LibraryMissing:
             return []
 

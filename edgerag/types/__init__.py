@@ -62,6 +62,7 @@ _DEFINED = {
         "StoredChunk",
         "UNKNOWN_LANGUAGE",
         "own_id",
+        "PICTURED",
         "page_unit",
         "text_share",
     ),

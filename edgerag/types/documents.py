@@ -42,6 +42,9 @@ _ROWS = frozenset(
 )
 
 
+PICTURED = "application/pdf"  # the media type of documents whose pages can be drawn
+
+
 def page_unit(media_type: str) -> PageUnit:
     """What the pages of a document of this type are. Rows are numbered sheet by sheet, the others all through."""
     if media_type in _SLIDES:

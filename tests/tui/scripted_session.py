@@ -372,6 +372,19 @@ class ScriptedSession:
             for path, parsed in self.library.items()
         ]
 
+    def document_chunks(self, document_id: int) -> list[StoredChunk]:
+        self._called("document_chunks")
+        path = next((path for path, number in self.numbers.items() if number == document_id), "")
+        parsed = self.library.get(path)
+        if parsed is None:
+            return []
+        passages = [passage for passage in parsed.text.split("\n\n") if passage.strip()]
+        made = [
+            source(path, parsed, passage, passage, number=number, document_id=document_id)
+            for number, passage in enumerate(passages, 1)
+        ]
+        return [each.hit.chunk for each in made]
+
     def source_document(self, source: Source) -> ParsedDocument | None:
         self._called("source_document")
         return self.library.get(source.hit.chunk.path)

@@ -119,6 +119,7 @@ async def test_quitting_while_documents_are_read_asks_first(folder: Path) -> Non
         await driver.press("n")
         assert driver.app.is_running and isinstance(driver.app.screen, IngestDialog)
         await driver.press("ctrl+q", "y")
+        assert "Keeping what is read" in str(driver.app._exit_renderables), "in the terminal, while that takes its time"
         gate.opened.set()
     assert len(session.library) == 4, "the thread was told to stop after the file at hand"
 
@@ -142,6 +143,25 @@ async def test_an_ingest_that_fails_says_why(folder: Path, error: Exception) -> 
     async with running(session) as driver:
         await add(driver, str(folder))
         await driver.see("Documents could not be read", str(error).split(".")[0])
+
+
+async def test_what_failed_and_what_a_stop_has_left_is_read_again_by_one_key(folder: Path) -> None:
+    session = ScriptedSession()
+    gate = session.before_file = Gate(at=2)
+    async with running(session) as driver:
+        await add(driver, str(folder))
+        await driver.until(gate.reached.is_set)
+        await driver.press("escape")
+        gate.opened.set()
+        await driver.see("Stopped. What was read is kept; r goes on")
+        await driver.press("r")
+        await driver.see("Done, but some files failed", "r try again")
+        session.reports = [replace(report, outcome="ingested", reason="") for report in session.reports]
+        await driver.press("r")
+        await driver.until(lambda: not driver.app.ingest_view.troubles and not driver.app.ingest_view.running)
+        assert "try again" not in driver.text
+        await driver.press("r")  # there is nothing to do again
+        assert not driver.app.ingest_view.running
 
 
 async def test_a_missing_path_is_named_and_nothing_starts(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:

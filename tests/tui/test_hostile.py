@@ -113,6 +113,21 @@ async def test_hostile_text_in_threads_passages_and_filters_is_text(size: tuple[
         assert driver.app.is_running
 
 
+@pytest.mark.asyncio
+async def test_stand_ins_for_codes_push_no_word_off_the_screen() -> None:
+    words = [f"w{number}\u202e\x1b" for number in range(60)]
+    text = f"# é\n\n{' '.join(words)}\n"
+    document = plain_document("t", text)
+    session = ScriptedSession(documents={"/docs/t.md": document})
+    session.sources = (source("/docs/t.md", document, "w3", "w3", number=1, document_id=1),)
+    async with running(session, size=(80, 24)) as driver:
+        await driver.ask("What?")
+        await driver.press("ctrl+o")
+        await driver.see("w0", "w59")
+        for number in range(60):
+            assert f"w{number}�␛" in driver.text
+
+
 async def test_an_error_is_data_too() -> None:
     session = ScriptedSession()
     session.failures["ask"] = UsageError(HOSTILE, remedy=MARKUP)

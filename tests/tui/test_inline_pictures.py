@@ -3,6 +3,7 @@ everywhere else."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -81,6 +82,22 @@ async def shows_it(driver: Driver, screen: FakeTerminal) -> None:
     except TimeoutError:
         raise AssertionError(differences(driver, screen)) from None
     assert not screen.scrolls, "no picture reaches into the last row"
+
+
+@pytest.mark.parametrize("look", LOOKS)
+async def test_the_picture_of_the_screen_has_the_page_in_characters(
+    look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = FakeTerminal(*SIZE, CELL)
+    async with page_on(screen, look, monkeypatch) as (driver, view):
+        before = driver.rows
+        paper = r"fill=\"#[ef][0-9a-f][ef][0-9a-f][ef][0-9a-f]\""
+        svg = driver.app.export_screenshot()
+        rows = min(view.size.height, view.virtual_size.height)
+        assert svg.count("▀") > rows, "the words of the page"
+        assert len(re.findall(paper, svg)) > rows, "its paper"
+        assert driver.rows == before
+        await shows_it(driver, screen)
 
 
 @pytest.mark.parametrize("look", LOOKS)

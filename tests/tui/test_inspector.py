@@ -131,11 +131,11 @@ async def test_w_in_the_conversation_and_the_palette_open_it() -> None:
         assert driver.app.screen.query_one(TabbedContent).active == "time"
 
 
-async def test_without_an_answer_that_is_said() -> None:
+async def test_without_an_answer_it_does_not_open() -> None:
     session = TracingSession()
     async with running(session) as driver:
         await driver.press("f12")
-        assert "There is no answer yet." in driver.notifications
+        assert isinstance(driver.app.screen, AskScreen)
 
         def midway(index: int) -> None:
             if index == 2:
@@ -143,7 +143,6 @@ async def test_without_an_answer_that_is_said() -> None:
 
         session.before_delta = midway
         await driver.ask("When?")
-        assert "This answer is not at its end yet." in driver.notifications
         assert isinstance(driver.app.screen, AskScreen)
 
 

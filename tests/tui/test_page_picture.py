@@ -396,6 +396,8 @@ async def test_in_tmux_the_page_is_transmitted_and_its_cells_are_painted(
         assert int(keys["c"]) == view.virtual_size.width - 2 and int(keys["r"]) == view.virtual_size.height
         row = next(row for row in driver.rows if "\U0010eeee" in row)
         assert row.count("\U0010eeee") == int(keys["c"])
+        svg = driver.app.export_screenshot()
+        assert "▀" in svg and "\U0010eeee" not in svg, "elsewhere the terminal's picture is not to be had"
         await driver.press("right_square_bracket")
         await driver.see("Page 3 of 3 · as wide")
         assert written[2] == kitty.forgotten(int(keys["i"]), in_tmux=False), "the one before is given back"

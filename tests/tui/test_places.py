@@ -8,6 +8,7 @@ import pytest
 from driving import Driver, running
 from scripted_session import ScriptedSession
 
+from edgerag.errors import LibraryEmpty
 from edgerag.ui.tui.widgets.question_box import QuestionBox
 from edgerag.ui.tui.widgets.sources import SourcesPane
 
@@ -25,6 +26,14 @@ async def test_with_no_model_and_no_library_it_says_what_to_do(size: tuple[int, 
         await driver.ask("Anything?")
         assert "There is no library 'default' yet." in driver.text
         assert "Press F2 to add documents." in driver.text
+
+
+async def test_a_library_without_documents_is_filled_by_a_key_here() -> None:
+    session = ScriptedSession()
+    session.failures["ask"] = LibraryEmpty("The library holds no documents yet.", remedy="Put some in with `edgerag`.")
+    async with running(session) as driver:
+        await driver.ask("Anything?")
+        await driver.see("The library holds no documents yet.", "Press F2 to add documents.")
 
 
 async def test_a_model_and_documents_that_arrive_later_are_ticked_off() -> None:

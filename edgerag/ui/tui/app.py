@@ -11,6 +11,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -41,8 +42,9 @@ from edgerag.ui.tui.inspecting import MOST_TIMED, timed
 from edgerag.ui.tui.keymap_file import Keymap
 from edgerag.ui.tui.keys import Keyed
 from edgerag.ui.tui.keys_first import KeysFirst
+from edgerag.ui.tui.keys_in_order import KeysInOrder
 from edgerag.ui.tui.preferences import Preferences
-from edgerag.ui.tui.problem import Problem
+from edgerag.ui.tui.problem import Problem, ProblemLog
 from edgerag.ui.tui.screens.ask import AskScreen
 from edgerag.ui.tui.screens.base import SessionScreen
 from edgerag.ui.tui.screens.confirm import ConfirmDialog
@@ -96,6 +98,7 @@ class EdgeragApp(Keyed, App[None]):
             # A page that glides is painted twenty times: on the processor that the model needs, and over the network.
             self.animation_level = "none"
         self.session = session
+        self.problem_log = ProblemLog()
         self.preferences = Preferences(session, sources or SettingsSources(session.locations.config_file))
         self.facts = Facts(
             library_name=session.settings.library.name,
@@ -118,6 +121,7 @@ class EdgeragApp(Keyed, App[None]):
         self._guided = False
         self._collecting = Collecting()
         self.keys_first = KeysFirst()
+        self.keys_in_order = KeysInOrder(self, super().on_event)
         self._picture_paint: PicturePaint | None = None  # once there is a picture that is written over cells
         self._document_view: DocumentView | None = None  # where it was changed while a document was open
 
@@ -159,7 +163,10 @@ class EdgeragApp(Keyed, App[None]):
             self._collecting.touch()
         if isinstance(event, events.Key):
             self.keys_first.touch()
-        await super().on_event(event)
+        if isinstance(event, (events.InputEvent, events.Paste)) and not event.is_forwarded:
+            await self.keys_in_order.take(event)
+        else:
+            await super().on_event(event)
 
     def give_back(self) -> None:
         """Stops what is at work and closes what is open, when nobody is there any more; from any thread."""
@@ -175,6 +182,7 @@ class EdgeragApp(Keyed, App[None]):
     # ------------------------------------------------------------ shared by the screens
 
     def show_problem(self, problem: Problem) -> None:
+        self.problem_log.note(problem)
         self.notify(plain(str(problem)), title="Problem", severity="error", timeout=10, markup=False)
 
     def track(self, work: Run) -> None:
@@ -200,6 +208,7 @@ class EdgeragApp(Keyed, App[None]):
         yield SystemCommand("Models", "List, switch, tune, verify, recommend", self.action_models)
         yield SystemCommand("First steps", "A model, documents, a question", self.action_guide)
         yield SystemCommand("Plots", "The figures of an evaluation or a bench as charts", self.action_plots)
+        yield SystemCommand("Log", "What went wrong since the start, with its times", self.action_log)
         yield SystemCommand("Keys", "Every key, and changing it", self.action_keymap)
         yield SystemCommand("Help", "What the keys do on this screen", self.action_help)
         yield SystemCommand("Quit", "Leave the program", self.action_quit)
@@ -258,6 +267,12 @@ class EdgeragApp(Keyed, App[None]):
             await asyncio.to_thread(self.preferences.keep, setting, text)
         except EdgeragError as error:
             self.show_problem(Problem.of(error))
+
+    def export_screenshot(self, *, title: str | None = None, simplify: bool = False) -> str:
+        """The screen as SVG; a page that the terminal shows as a picture stands in it in half blocks."""
+        view = self.screen.page_view if isinstance(self.screen, SessionScreen) else None
+        with view.in_characters() if view is not None else nullcontext():
+            return super().export_screenshot(title=title, simplify=simplify)
 
     def write_to_terminal(self, escape: str) -> None:
         """An escape sequence that is none of a paint."""
@@ -388,11 +403,19 @@ class EdgeragApp(Keyed, App[None]):
         if paths is None:
             return
         self._last_folder = f"{paths[0].parent}/"
+        self._ingest(paths)
+        self.push_screen(IngestDialog())
+
+    def ingest_again(self) -> None:
+        """Reads what was asked for last once more: what failed, and what a stop has left."""
+        if self.ingest_view.is_unfinished:
+            self._ingest(list(self.ingest_view.paths))
+
+    def _ingest(self, paths: list[Path]) -> None:
         work = self._ingest_run = Run()
         self.track(work)
-        self._set_ingest(IngestView(running=True))
+        self._set_ingest(IngestView(running=True, paths=tuple(paths)))
         self.run_worker(lambda: consume(self, work, lambda: self._ingest_events(paths, work)), thread=True)
-        self.push_screen(IngestDialog())
 
     def _ingest_events(self, paths: list[Path], work: Run) -> Iterator[IngestEvent]:
         """In the worker's thread."""
@@ -412,6 +435,7 @@ class EdgeragApp(Keyed, App[None]):
 
     def on_run_failed(self, message: RunFailed) -> None:
         if message.run is self._ingest_run:
+            self.problem_log.note(message.problem)
             self.ingest_view = replace(self.ingest_view, problem=message.problem)
 
     def on_run_ended(self, message: RunEnded) -> None:
@@ -463,6 +487,11 @@ class EdgeragApp(Keyed, App[None]):
 
         self.open_screen(DoctorScreen())
 
+    def action_log(self) -> None:
+        from edgerag.ui.tui.screens.log import LogScreen
+
+        self.open_screen(LogScreen())
+
     def action_guide(self) -> None:
         from edgerag.ui.tui.screens.guide import GuideScreen
 
@@ -504,11 +533,15 @@ class EdgeragApp(Keyed, App[None]):
             )
             self.push_screen(ConfirmDialog(Content(question), agree="Quit"), self._quit_if)
         else:
-            self.exit()
+            self._leave()
 
     def _quit_if(self, agreed: bool | None) -> None:
         if agreed:
-            self.exit()
+            self._leave()
+
+    def _leave(self) -> None:
+        # The passages that are at work go into the library first: on a slow machine that takes its time.
+        self.exit(message="Keeping what is read so far …" if self.ingest_view.running else None)
 
 
 def _chat(models: Iterable[CatalogEntry]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from edgerag.types import FileDone, FileReport, FilesDiscovered, IngestDone, IngestEvent, IngestProgress
 from edgerag.ui.report import clock
@@ -20,6 +21,13 @@ class IngestView:
     troubles: tuple[FileReport, ...] = ()  # failed and skipped so far
     done: IngestDone | None = None
     problem: Problem | None = None
+    paths: tuple[Path, ...] = ()  # that were asked for
+
+    @property
+    def is_unfinished(self) -> bool:
+        """It ended before its end, or with files that failed: to read the same again does what is left."""
+        ended_well = self.done is not None and not self.done.interrupted and not self.done.count("failed")
+        return bool(self.paths) and not self.running and not ended_well
 
     def after(self, event: IngestEvent) -> IngestView:
         match event:

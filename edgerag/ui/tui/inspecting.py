@@ -23,15 +23,11 @@ def timed(answer: Answer) -> TimedAnswer | None:
 
 
 def inspect(app: EdgeragApp, conversation: Conversation, *, section: Section = "plan") -> None:
-    """Opens the inspector of the current answer; where there is none, that is said."""
+    """Opens the inspector of the current answer; nothing where it has none, or not yet."""
     from edgerag.ui.tui.screens.inspector import InspectorScreen  # a tenth of what the start would have to load
 
     exchange = conversation.current
-    if exchange is None:
-        app.notify("There is no answer yet.", markup=False)
-    elif exchange.answer is None:
-        app.notify("This answer is not at its end yet.", markup=False)
-    else:
+    if exchange is not None and exchange.answer is not None:
         shown = [each.answer for each in conversation.exchanges if each.answer is not None]
         app.open_screen(InspectorScreen(exchange.answer, _last(app.timed_answers, shown), section=section))
 

@@ -58,6 +58,8 @@ def test_a_document_comes_back_as_it_was_put(opened: Any, material: Any) -> None
     stored = library.pending_chunks(10)
     assert [each.chunk for each in stored] == chunks
     assert {(each.document_id, each.path, each.title) for each in stored} == {(document_id, path, "Tïtle")}
+    assert library.chunks_of(document_id) == stored
+    assert library.chunks_of(document_id + 1) == []
 
 
 def test_the_text_around_a_chunk_is_that_of_its_document(opened: Any, material: Any) -> None:

@@ -121,24 +121,48 @@ class AskScreen(ThreadedScreen):
                 return self.busy or self.focused is not self._question or self._editing is not None
             case "to_sources":
                 return bool(self._sources.sources or self._conversation.exchanges)
+            case "open_first":
+                return bool(self._sources.sources)
+            case "go_on":
+                return self._conversation.can_go_on
+            case "regenerate":
+                return self._conversation.current is not None
+            case "why":
+                return self._has_answer
             case _:
                 return True
 
+    @property
+    def _has_answer(self) -> bool:
+        current = self._conversation.current
+        return current is not None and current.answer is not None
+
     def commands(self) -> Iterable[SystemCommand]:
-        """What can be done here and has no key on every part of the screen, for the palette."""
+        """What can be done here now and has no key on every part of the screen, for the palette."""
+        current = self._conversation.current
+        if current is not None:
+            yield from self._answer_commands(current)
+        if self._desk.thread_id is not None:
+            yield SystemCommand("Rename conversation", "The one that is open", lambda: self._do_to_open("rename"))
+            yield SystemCommand(
+                "Delete conversation", "The one that is open; asks first", lambda: self._do_to_open("delete")
+            )
+            yield SystemCommand("Export conversation", "Markdown, HTML or JSON", lambda: self._do_to_open("export"))
+
+    def _answer_commands(self, current: ExchangeView) -> Iterable[SystemCommand]:
         yield SystemCommand("Edit and ask again", "Change the question", self.action_edit)
-        yield SystemCommand("Copy answer", "As Markdown", self._conversation.action_copy)
-        yield SystemCommand(
-            "Copy with sources", "The answer and its sources", self._conversation.action_copy_with_sources
-        )
-        yield SystemCommand("Where the time went", "Stages, tokens, the last answers", lambda: self.action_why("time"))
-        yield SystemCommand("Version before", "Of this question", lambda: self._conversation.action_version(-1))
-        yield SystemCommand("Version after", "Of this question", lambda: self._conversation.action_version(1))
-        yield SystemCommand("Rename conversation", "The one that is open", lambda: self._do_to_open("rename"))
-        yield SystemCommand(
-            "Delete conversation", "The one that is open; asks first", lambda: self._do_to_open("delete")
-        )
-        yield SystemCommand("Export conversation", "Markdown, HTML or JSON", lambda: self._do_to_open("export"))
+        if current.has_text:
+            yield SystemCommand("Copy answer", "As Markdown", self._conversation.action_copy)
+            yield SystemCommand(
+                "Copy with sources", "The answer and its sources", self._conversation.action_copy_with_sources
+            )
+        if current.answer is not None:
+            yield SystemCommand(
+                "Where the time went", "Stages, tokens, the last answers", lambda: self.action_why("time")
+            )
+        if current.kept.versions > 1:
+            yield SystemCommand("Version before", "Of this question", lambda: self._conversation.action_version(-1))
+            yield SystemCommand("Version after", "Of this question", lambda: self._conversation.action_version(1))
 
     # ------------------------------------------------------------ one question
 
@@ -232,6 +256,7 @@ class AskScreen(ThreadedScreen):
 
     async def on_run_failed(self, message: RunFailed) -> None:
         if message.run is self._run and self._answering is not None:
+            self.edgerag.problem_log.note(message.problem)
             await self._answering.fail(message.problem)
 
     async def on_run_ended(self, message: RunEnded) -> None:

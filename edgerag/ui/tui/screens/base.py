@@ -68,8 +68,15 @@ class SessionScreen(Keyed, Screen[ResultT]):
     def _fit_footer(self) -> None:
         self.refresh_bindings()
 
-    def start(self, work: Coroutine[Any, Any, None], *, failed: Callable[[Problem], None] | None = None) -> None:
-        """Runs ``work`` beside the UI; what goes wrong is given to ``failed``, or shown as a notification."""
+    def start(
+        self,
+        work: Coroutine[Any, Any, None],
+        *,
+        failed: Callable[[Problem], None] | None = None,
+        opens: bool = False,
+    ) -> None:
+        """Runs ``work`` beside the UI; what goes wrong is given to ``failed``, or shown as a notification. ``opens``:
+        it will open a screen, and what is pressed meanwhile is for that."""
 
         async def guarded() -> None:
             try:
@@ -77,7 +84,9 @@ class SessionScreen(Keyed, Screen[ResultT]):
             except Exception as error:  # noqa: BLE001 - nobody awaits this: whatever happened is shown to the user
                 (failed or self.edgerag.show_problem)(Problem.of(error))
 
-        self.run_worker(guarded())
+        worker = self.run_worker(guarded())
+        if opens:
+            self.edgerag.keys_in_order.wait_for(worker)
 
 
 class SideScreen(SessionScreen[None]):

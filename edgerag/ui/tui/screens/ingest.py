@@ -72,6 +72,7 @@ class IngestDialog(SessionDialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop_or_close", "Stop / close"),
         Binding("enter,b", "close", "Go on asking meanwhile"),
+        Binding("r", "again", "Read again what failed or was left"),
         Binding("up", "scroll_troubles(-1)", "Scroll up", show=False),
         Binding("down", "scroll_troubles(1)", "Scroll down", show=False),
         Binding("pageup", "page_troubles(-1)", "Page up", show=False),
@@ -95,6 +96,15 @@ class IngestDialog(SessionDialog[None]):
             yield self._figures
             yield self._scroll
             yield self._keys
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's signature
+        match action:
+            case "scroll_troubles" | "page_troubles":
+                return bool(self.edgerag.ingest_view.troubles)
+            case "again":
+                return self.edgerag.ingest_view.is_unfinished
+            case _:
+                return True
 
     def on_mount(self) -> None:
         self.edgerag.ingest_changed.subscribe(self, self._show)
@@ -123,6 +133,9 @@ class IngestDialog(SessionDialog[None]):
         else:
             self.dismiss()
 
+    def action_again(self) -> None:
+        self.edgerag.ingest_again()
+
     def action_close(self) -> None:
         self.dismiss()
 
@@ -140,7 +153,7 @@ def _heading(view: IngestView) -> str:
         return "Documents could not be read"
     done = view.done
     if done is not None and done.interrupted:
-        return "Stopped. What was read is kept; adding the same again goes on from there."
+        return "Stopped. What was read is kept; r goes on from there, now or later."
     if done is not None and done.count("failed"):
         return "Done, but some files failed"
     return "Done" if done is None or done.reports else "Nothing to read there: no files."
@@ -169,6 +182,9 @@ def _troubles(reports: tuple[FileReport, ...]) -> Content:
 
 def _keys(view: IngestView) -> Content:
     keys = [("Enter", "go on asking meanwhile"), ("Esc", "stop")] if view.running else [("Esc", "close")]
+    if view.is_unfinished:
+        stopped = view.done is not None and view.done.interrupted
+        keys.append(("r", "go on" if stopped else "try again"))
     if view.troubles:
         keys.append(("↑↓", "scroll"))
     parts = [Content.assemble((key, "$text-accent"), f" {what}") for key, what in keys]

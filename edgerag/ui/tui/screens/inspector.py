@@ -88,7 +88,7 @@ class InspectorScreen(SideScreen):
         self.call_after_refresh(self._focus_section)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's signature
-        return self._active == "prompt" if action in ("fold_all", "copy") else True
+        return self._active == "prompt" and bool(self._parts) if action in ("fold_all", "copy") else True
 
     def on_resize(self) -> None:
         width = max(20, self.size.width - _EDGE_CELLS)

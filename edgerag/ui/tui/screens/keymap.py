@@ -110,10 +110,22 @@ class KeymapScreen(SideScreen):
         option = self._list.highlighted_option
         return self._shown.get(option.id or "") if option else None
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's signature
+        match action:
+            case "reset":
+                return self._at_cursor is not None and self._at_cursor.id in self.edgerag.keymap
+            case "reset_all":
+                return bool(self.edgerag.keymap)
+            case _:
+                return True
+
+    def on_option_list_option_highlighted(self) -> None:
+        self.refresh_bindings()
+
     def on_option_list_option_selected(self) -> None:
         shortcut = self._at_cursor
         if shortcut is not None:
-            self.start(self._ask_key(shortcut), failed=self._fail)
+            self.start(self._ask_key(shortcut), failed=self._fail, opens=True)
 
     async def _ask_key(self, shortcut: Shortcut) -> None:
         key = await self.app.push_screen_wait(KeyDialog(shortcut))
@@ -142,6 +154,7 @@ class KeymapScreen(SideScreen):
     def _take(self, keymap: Keymap) -> None:
         self.edgerag.take_keymap(keymap)
         self._draw()
+        self.refresh_bindings()
 
     def action_search(self) -> None:
         self._search.focus()

@@ -31,6 +31,7 @@ class LibraryScreen(SideScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "back", "Back"),
         Binding("slash", "search", "Search", tooltip="Show only documents with these words in path or title"),
+        Binding("enter", "read", "Read", tooltip="Read the document, chunk by chunk"),
         Binding("space", "mark", "Mark"),
         Binding("delete,d", "remove", "Remove", key_display="Del"),
         Binding("r", "reload", "Reload", show=False),
@@ -65,6 +66,17 @@ class LibraryScreen(SideScreen):
         self._say(Content("Loading …"))
         self.action_reload()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's signature
+        match action:
+            case "mark" | "read":
+                return self._list.at_cursor is not None
+            case "remove":
+                return bool(self._marked) or self._list.at_cursor is not None
+            case "search":
+                return bool(self._documents)
+            case _:
+                return True
+
     @property
     def count(self) -> int:
         """Of the documents that are shown."""
@@ -98,6 +110,7 @@ class LibraryScreen(SideScreen):
             return  # something else is wanted meanwhile
         self._shown = found
         self._list.show(found)
+        self.refresh_bindings()
         if not documents:
             self._say(
                 Content.assemble("No documents yet. Press ", ("F2", "$text-accent"), " to add a file or a folder.")
@@ -149,12 +162,31 @@ class LibraryScreen(SideScreen):
         self._list.show_marks(frozenset(self._marked))
         self._list.action_move(1)
 
+    def on_document_list_chosen(self) -> None:
+        self.action_read()
+
+    def action_read(self) -> None:
+        document = self._list.at_cursor
+        if document is not None:
+            self.start(self._read(document), failed=self._fail, opens=True)
+
+    async def _read(self, document: Document) -> None:
+        from edgerag.ui.tui.screens.chunks import ChunksScreen
+
+        chunks = await asyncio.to_thread(self.session.document_chunks, document.id)
+        if self.app.screen is not self:
+            return  # the user has gone on meanwhile
+        if chunks:
+            self.app.push_screen(ChunksScreen(chunks))
+        else:
+            self.notify("It has no text to read. (r reads the list anew.)", severity="warning", markup=False)
+
     def action_remove(self) -> None:
         at_cursor = self._list.at_cursor
         marked = [each for each in self._documents if each.id in self._marked]
         chosen = marked or ([at_cursor] if at_cursor else [])
         if chosen:
-            self.start(self._confirm_and_remove(chosen), failed=self._fail)
+            self.start(self._confirm_and_remove(chosen), failed=self._fail, opens=True)
 
     async def _confirm_and_remove(self, chosen: Sequence[Document]) -> None:
         if not await self.app.push_screen_wait(ConfirmDialog(_question(chosen), agree="Remove")):

@@ -131,6 +131,7 @@ class ModelsScreen(SideScreen):
 
     def on_data_table_row_highlighted(self) -> None:
         self._show_detail()
+        self.refresh_bindings()
 
     def _show_detail(self) -> None:
         entry = self._at_cursor
@@ -145,6 +146,18 @@ class ModelsScreen(SideScreen):
         return f"context {generation.context_tokens:,} tokens, answers to {generation.answer_tokens:,}; {sampling}"
 
     # ------------------------------------------------------------ using one
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's signature
+        entry = self._at_cursor
+        match action:
+            case "use":
+                return entry is not None
+            case "tune":
+                return entry is not None and entry.kind == "chat" and entry.state == "ready"
+            case "verify":
+                return entry is not None and entry.state != "missing"
+            case _:
+                return True
 
     def action_use(self) -> None:
         entry = self._at_cursor

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Static
 
-from edgerag.types import PageWanted, ParsedDocument, Source
+from edgerag.types import PICTURED, PageWanted, ParsedDocument, Source
 from edgerag.ui.tui import kitty, page_look, shown
 from edgerag.ui.tui.page_look import PreparedPage, Sizing
 from edgerag.ui.tui.passage import Passage, home_words, page_of, wanted_page
@@ -78,7 +78,13 @@ class PicturedScreen(SideScreen):
         return bool(self._page.display)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's signature
-        return action not in ("turn", "zoom") or self.is_pictured
+        match action:
+            case "turn" | "zoom":
+                return self.is_pictured
+            case "switch":
+                return self._shown is not None and self._shown[0].media_type == PICTURED
+            case _:
+                return True
 
     # ------------------------------------------------------------ what the screen above does
 
@@ -102,6 +108,7 @@ class PicturedScreen(SideScreen):
         """The document that is open is another, or another passage of it: its picture, if that is how it is read."""
         self._shown = document, passage
         self._number = page_of(document, passage)
+        self.refresh_bindings()
         if self.edgerag.document_view == "picture":
             self._draw(at_passage=True)
         else:

@@ -63,6 +63,15 @@ class PlotsScreen(SideScreen):
     def on_resize(self) -> None:
         self._draw()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's signature
+        match action:
+            case "step":
+                return len(self._charts) > 1
+            case "write":
+                return bool(self._charts)
+            case _:
+                return True
+
     def action_open(self) -> None:
         title = "A result: result.json of `edgerag eval --out`, or of a bench"
         self.app.push_screen(AddDocumentsDialog("", title=title), self._opened)
@@ -76,6 +85,7 @@ class PlotsScreen(SideScreen):
         self._file, self._at = file, 0
         self._say(Content())
         self._draw()
+        self.refresh_bindings()
 
     def action_step(self, step: int) -> None:
         if self._charts:

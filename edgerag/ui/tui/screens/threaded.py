@@ -72,7 +72,8 @@ class ThreadedScreen(SourcedScreen):
         self.start(self._list_threads())
 
     def _leave_threads(self) -> None:
-        self._shows_threads = False
+        # Where it lies over the conversation it is away by itself; a wider window has room for it again.
+        self._shows_threads = None if self.has_class("-threads-over") else False
         self._place_threads()
         self._question.focus()
 
@@ -145,10 +146,10 @@ class ThreadedScreen(SourcedScreen):
         if self._desk.thread_id is None:
             self.notify("This conversation has no question yet.", markup=False)
         else:
-            self.start(self._do(what, self._desk.thread_id))
+            self.start(self._do(what, self._desk.thread_id), opens=True)
 
     def on_threads_pane_wanted(self, message: ThreadsPane.Wanted) -> None:
-        self.start(self._do(message.what, message.head.id))
+        self.start(self._do(message.what, message.head.id), opens=True)
 
     async def _do(self, what: str, thread_id: int) -> None:
         store = await self._desk.store()

@@ -52,6 +52,15 @@ class ViewerScreen(PicturedScreen):
     def on_mount(self) -> None:
         self._load()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        match action:
+            case "step":
+                return len(self._sources) > 1
+            case "copy" | "home":
+                return bool(self._text.passage_text)
+            case _:
+                return super().check_action(action, parameters)
+
     @property
     def source(self) -> Source:
         return self._sources[self._at]
@@ -80,7 +89,7 @@ class ViewerScreen(PicturedScreen):
 
     def _load(self) -> None:
         source = self.source
-        self._title.update(_title(source, len(self._sources)))
+        self._title.update(self.heading(source, len(self._sources)))
         self.say(Content())
         self.start(self._show(source), failed=self._refuse)
 
@@ -105,6 +114,20 @@ class ViewerScreen(PicturedScreen):
         self._text.show(document, passage)
         self.show_pages_of(document, passage)
 
+    def heading(self, source: Source, count: int) -> Content:
+        """What is open, and where it stands: two rows."""
+        chunk = source.hit.chunk
+        where = [full_place(chunk), *headings_below(chunk)]
+        first = Content.assemble(
+            (f"[{source.number}]", "bold $text-accent"),
+            f" of {count}  ",
+            shown.line(chunk.title or short_path(chunk.path), 200, "bold"),
+            ("  cited", "$text-success") if source.cited else "",
+        )
+        path = shown.line(in_library(chunk) + short_path(chunk.path), 300)
+        second = Content.assemble(path, "  ", shown.line(" › ".join(where), 300, "$foreground 75%"))
+        return Content("\n").join([first, second])
+
     def _refuse(self, problem: Problem) -> None:
         self.say(problem.content())
 
@@ -117,17 +140,3 @@ def _quote_alone(source: Source) -> ParsedDocument:
     stored = source.hit.chunk
     text = stored.chunk.text or source.quote
     return ParsedDocument(text=text, title=stored.title, media_type="text/plain", first_line=stored.chunk.line_first)
-
-
-def _title(source: Source, count: int) -> Content:
-    chunk = source.hit.chunk
-    where = [full_place(chunk), *headings_below(chunk)]
-    first = Content.assemble(
-        (f"[{source.number}]", "bold $text-accent"),
-        f" of {count}  ",
-        shown.line(chunk.title or short_path(chunk.path), 200, "bold"),
-        ("  cited", "$text-success") if source.cited else "",
-    )
-    path = shown.line(in_library(chunk) + short_path(chunk.path), 300)
-    second = Content.assemble(path, "  ", shown.line(" › ".join(where), 300, "$foreground 75%"))
-    return Content("\n").join([first, second])

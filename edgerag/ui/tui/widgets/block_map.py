@@ -133,6 +133,9 @@ class BlockMap(Keyed, Widget, can_focus=True):
             lines.append(Content.assemble(*cells))
         return Content("\n").join(lines)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's signature
+        return self._count > 0 if action == "go" else True
+
     def action_go(self, columns: int, rows: int) -> None:
         per_row = max(1, self._width // CELL_CELLS)
         to = self._at + columns + rows * per_row

@@ -109,9 +109,26 @@ class Conversation(Keyed, OneLayout, VerticalScroll):
         yield self._earlier
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if (action, parameters) != ("do", ("go_on",)):
-            return True
-        return self._current is not None and (self._current.can_go_on or self._current.stopped_before_words)
+        current = self._current
+        match action, parameters:
+            case "choose" | "do" | "copy" | "copy_with_sources" | "version" | "thought", _ if current is None:
+                return False
+            case "do", ("go_on",):
+                return self.can_go_on
+            case "do", ("why",):
+                return current is not None and current.answer is not None
+            case "copy" | "copy_with_sources", _:
+                return current is not None and current.has_text
+            case "version", _:
+                return current is not None and current.kept.versions > 1
+            case "thought", _:
+                return current is not None and current.has_thought
+            case "peek", (number,):
+                return number in self._source_numbers
+            case "next_mark" | "open_peeked", _:
+                return bool(self._source_numbers)
+            case _:
+                return True
 
     @property
     def exchanges(self) -> list[ExchangeView]:
@@ -120,6 +137,15 @@ class Conversation(Keyed, OneLayout, VerticalScroll):
     @property
     def current(self) -> ExchangeView | None:
         return self._current
+
+    @property
+    def can_go_on(self) -> bool:
+        """The current answer has stopped before its end."""
+        return self._current is not None and (self._current.can_go_on or self._current.stopped_before_words)
+
+    @property
+    def _source_numbers(self) -> set[int]:
+        return {source.number for source in self._current.sources} if self._current is not None else set()
 
     def show_facts(self, facts: Facts) -> None:
         self._welcome.show(facts)
@@ -173,12 +199,14 @@ class Conversation(Keyed, OneLayout, VerticalScroll):
         gone = exchanges[exchanges.index(exchange) :]
         if self._current in gone:
             self._current = None
+            self.refresh_bindings()
         for each in gone:
             await each.remove()
 
     async def clear(self) -> None:
         """Forgets all exchanges."""
         self._current = None
+        self.refresh_bindings()
         self._following = False
         self.anchor(False)
         self._show_more(False)
@@ -237,6 +265,7 @@ class Conversation(Keyed, OneLayout, VerticalScroll):
         for other in self.exchanges:
             other.set_class(other is exchange, "-current")
         self._current = exchange
+        self.refresh_bindings()
         self.post_message(self.CurrentChanged(exchange))
 
     def action_choose(self, step: int) -> None:

@@ -41,6 +41,9 @@ class DocumentList(Keyed, ScrollView, can_focus=True):
     class Highlighted(Message):
         """Another document is under the cursor, or none."""
 
+    class Chosen(Message):
+        """The document under the cursor is wanted, by a double click."""
+
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._documents: Sequence[Document] = ()
@@ -70,6 +73,9 @@ class DocumentList(Keyed, ScrollView, can_focus=True):
         self._marked = marked
         self.refresh()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's signature
+        return self.at_cursor is not None if action in ("move", "page", "edge") else True
+
     # ------------------------------------------------------------ moving
 
     def action_move(self, step: int) -> None:
@@ -85,6 +91,8 @@ class DocumentList(Keyed, ScrollView, can_focus=True):
         place = event.y + self.scroll_offset.y
         if place < len(self._documents):
             self._go(place)
+            if event.chain == 2:
+                self.post_message(self.Chosen())
 
     def on_focus(self) -> None:
         self.refresh()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -39,8 +40,8 @@ class DocumentText(ScrollView, can_focus=True):
 
     def show(self, document: ParsedDocument, passage: Passage | None) -> None:
         """Shows ``document``, scrolled so that ``passage`` is in sight."""
-        self._document = document
         self._text = shown.same_length(document.text)
+        self._document = replace(document, text=self._text)  # laid out as it is painted
         self._passage = passage
         self._laid_out_width = 0
         self._lay_out()

@@ -109,14 +109,18 @@ class ExchangeView(OneLayout, Vertical):
 
     def add_thought(self, piece: str) -> None:
         self._phase.display = False
-        self._thought.display = True
+        if not self._thought.display:
+            self._thought.display = True
+            self.refresh_bindings()
         self._thought.add(piece)
 
     def add_text(self, piece: str) -> None:
         self._phase.display = False
         self._thought.end()
-        self._markdown.display = True
         self._markdown.add(piece)
+        if not self._markdown.display:
+            self._markdown.display = True
+            self.refresh_bindings()  # now there is something to copy
 
     def go_on(self) -> None:
         """The answer that ended is written on; its first piece says again what there is of it."""
@@ -189,6 +193,11 @@ class ExchangeView(OneLayout, Vertical):
         return self._markdown.source
 
     @property
+    def has_text(self) -> bool:
+        """There is some of the answer, perhaps not painted yet."""
+        return bool(self._markdown.display)
+
+    @property
     def can_go_on(self) -> bool:
         return self.answer is not None and self.answer.can_go_on
 
@@ -211,9 +220,13 @@ class ExchangeView(OneLayout, Vertical):
         """While the answer comes, all sources may be cited."""
         return source_marks(self.sources, [source.number for source in self.sources], self._instant)
 
+    @property
+    def has_thought(self) -> bool:
+        return bool(self._thought.text)
+
     def toggle_thought(self) -> None:
         """Unfolds what the model thought, or folds it again; nothing if it did not."""
-        if self._thought.text:
+        if self.has_thought:
             self._thought.toggle()
 
     def on_click(self) -> None:

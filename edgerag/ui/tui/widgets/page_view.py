@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -52,6 +54,7 @@ class PageView(ScrollView, can_focus=True):
         self._marked_rows: set[int] = set()
         self._asked_width = 0
         self._dragged_from: tuple[Offset, Offset] | None = None
+        self._in_characters = False  # what is painted now is for who can show nothing else
 
     # ------------------------------------------------------------ size
 
@@ -186,6 +189,23 @@ class PageView(ScrollView, can_focus=True):
 
     # ------------------------------------------------------------ painting
 
+    @contextmanager
+    def in_characters(self) -> Iterator[None]:
+        """While it lasts the page is painted with half blocks, also where the terminal shows a picture over its
+        cells."""
+        self._in_characters = True
+        self._styles_cache.clear()
+        try:
+            yield
+        finally:
+            self._in_characters = False
+            self._styles_cache.clear()
+
+    @property
+    def _has_picture(self) -> bool:
+        """Whether a picture lies over the cells; under a dialog it does not."""
+        return self.screen.is_active and not self._in_characters
+
     def notify_style_update(self) -> None:
         super().notify_style_update()
         self._strips.clear()  # they are of the theme before
@@ -196,11 +216,11 @@ class PageView(ScrollView, can_focus=True):
         drawn = self._drawn
         if drawn is None or row >= drawn.rows:
             return Strip.blank(width, self.rich_style)
-        is_active = self.screen.is_active
-        key = (row, left, width, is_active)
+        has_picture = self._has_picture
+        key = (row, left, width, has_picture)
         if key not in self._strips:
             margin, first, last = self._columns_seen(drawn)
-            if drawn.inline is not None and is_active:
+            if drawn.inline is not None and has_picture:
                 pieces = [Segment(" " * (last - first), self.rich_style)]
             else:
                 pieces = self._pieces(drawn, row, first, last)
@@ -233,7 +253,7 @@ class PageView(ScrollView, can_focus=True):
 
     def _pieces(self, drawn: PreparedPage, row: int, first: int, last: int) -> list[Segment]:
         match drawn.look:
-            case "placeholders" if self.screen.is_active:
+            case "placeholders" if self._has_picture:
                 return [kitty.row_of_cells(drawn.identity, row, range(first, last))]
             case "ink":
                 paper = self.get_component_rich_style("page--paper")

@@ -54,6 +54,9 @@ class PathBox(Keyed, Vertical):
         yield self._input
         yield self._list
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's signature
+        return bool(self._completions) if action in ("complete", "move") else True
+
     def on_mount(self) -> None:
         self._input.focus()
         self._offer(self._input.value)

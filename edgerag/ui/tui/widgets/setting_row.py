@@ -135,6 +135,9 @@ class SettingRow(Keyed, Static, can_focus=True):
         self._suggestions = suggestions
         self._editor: SettingEditor | None = None
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's signature
+        return self.effective.origin != "default" if action == "reset" else True
+
     @property
     def is_editing(self) -> bool:
         return self._editor is not None and self._editor.field is not None
@@ -161,6 +164,7 @@ class SettingRow(Keyed, Static, can_focus=True):
     def show(self, effective: Effective) -> None:
         self.effective = effective
         self._draw()
+        self.refresh_bindings()
 
     async def say(self, problem: str) -> None:
         """Below the value: why it cannot be, or what keeps it from being felt."""

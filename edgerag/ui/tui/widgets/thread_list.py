@@ -69,10 +69,15 @@ class ThreadList(Keyed, ScrollView, can_focus=True):
         self._cursor = kept if kept is not None else min(self._cursor, max(0, len(matches) - 1))
         self.virtual_size = Size(self.scrollable_content_region.width, _ROWS * len(matches))
         self.refresh()
+        if (before is None) != (self.at_cursor is None):
+            self.refresh_bindings()
 
     def show_open(self, open_id: int | None) -> None:
         self._open_id = open_id
         self.refresh()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's signature
+        return self.at_cursor is not None if action in ("page", "edge", "open") else True
 
     # ------------------------------------------------------------ moving
 

@@ -84,7 +84,13 @@ class ThreadsPane(Keyed, Vertical):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's signature
         # In the line of the search these keys are letters.
-        return self._list.has_focus if action in ("do", "search") else True
+        match action:
+            case "do":
+                return self._list.has_focus and self.at_cursor is not None
+            case "search":
+                return self._list.has_focus
+            case _:
+                return True
 
     def on_input_changed(self, message: Input.Changed) -> None:
         message.stop()
