@@ -210,7 +210,7 @@ class _Copying:
                 self._hold(path, held)
                 self._copy_database(path)
             except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-                if isinstance(error, sqlite3.Error) and not is_damage(error):
+                if not is_damage(error):
                     raise
                 raise LibraryError(
                     f"{path} is damaged: {error}. Nothing was done.", remedy="Move that file elsewhere to begin anew."
@@ -219,7 +219,7 @@ class _Copying:
             try:
                 self._copy_database(path)
             except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-                if isinstance(error, sqlite3.Error) and not is_damage(error):
+                if not is_damage(error):
                     raise
                 self._wrap(path)
 

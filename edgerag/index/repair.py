@@ -177,7 +177,7 @@ def _fold_journal(database: Path, key: LibraryKey | None) -> None:
         finally:
             connection.close()
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        if (isinstance(error, sqlite3.Error) and not is_damage(error)) or _has_journal(database):
+        if not is_damage(error) or _has_journal(database):
             raise LibraryDamaged(f"{database} cannot be opened: {error}.", remedy=RESTORE_LIBRARY) from error
     if _has_journal(database):
         journal = database.with_name(database.name + "-wal")

@@ -452,8 +452,10 @@ def is_refused_write(error: sqlite3.Error) -> bool:
     return code & 0xFF in refused and code not in _READ_FAILED
 
 
-def is_damage(error: sqlite3.Error) -> bool:
-    """And not a disk that refuses, or somebody who holds the file."""
+def is_damage(error: sqlite3.Error | UnicodeDecodeError) -> bool:
+    """And not a disk that refuses, or somebody who holds the file. What is no text where there must be some is."""
+    if isinstance(error, UnicodeDecodeError):
+        return True
     held = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
     return not is_refused_write(error) and getattr(error, "sqlite_errorcode", 0) & 0xFF not in held
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from edgerag.encryption.key_record import KeyRecord
     from edgerag.encryption.keys import KeyFile, LibraryKey, Opener
 
-_TRIES = 3
+_TRIES = 3  # of a person who types a passphrase
 
 AskPassphrase = Callable[[str], str]  # told what is opened; "" for a person who gives up
 

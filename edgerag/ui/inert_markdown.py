@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Literal
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
@@ -23,7 +22,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-from edgerag.ui.source_marks import NO_MARKS, SourceMarks
+from edgerag.ui.source_marks import NO_MARKS, NumberKind, SourceMarks
 from edgerag.word_edges import is_edge
 
 # $x_1$ of one line, with no blank inside the signs, as people write prices: "from $5 to $10".
@@ -64,7 +63,7 @@ def parsed(text: str, marks: SourceMarks) -> list[Token]:
     return inert_parser().parse(text, {_MARKS: marks})
 
 
-def judged_numbers(text: str, marks: SourceMarks) -> Iterator[Literal["mark", "own", "code"]]:
+def judged_numbers(text: str, marks: SourceMarks) -> Iterator[NumberKind]:
     """What each number in brackets of ``text`` is, in their order. "own": of whoever wrote it; "code": it stands in
     code, in a quotation of code or in a formula, or is escaped."""
     parser = inert_parser()

@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
-from edgerag.ui.source_marks import NO_MARKS, SourceMarks, is_source_code
+from edgerag.ui.source_marks import NO_MARKS, NumberKind, SourceMarks, is_source_code
 
 # The parser of Markdown is loaded by the first text with such a number, and not by every command.
 _NUMBER = re.compile(r"\[([0-9]{1,3})\]")
@@ -30,7 +29,7 @@ class BracketedNumber:
     start: int
     end: int
     number: int
-    kind: Literal["mark", "own", "code"]
+    kind: NumberKind
 
 
 def bracketed_numbers(text: str, marks: SourceMarks) -> list[BracketedNumber]:
@@ -39,7 +38,7 @@ def bracketed_numbers(text: str, marks: SourceMarks) -> list[BracketedNumber]:
         return []
     from edgerag.ui.inert_markdown import judged_numbers
 
-    kinds: Iterator[Literal["mark", "own", "code"]] = judged_numbers(text, marks)
+    kinds: Iterator[NumberKind] = judged_numbers(text, marks)
     return [
         BracketedNumber(match.start(), match.end(), int(match[1]), kind)
         for match, kind in zip(_NUMBER.finditer(text), kinds, strict=True)

@@ -10,11 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from edgerag.ask.marks import is_copied, is_index
 from edgerag.file_types import types_of
 from edgerag.safe_text import SafeText
 from edgerag.types import Answer, Exchange, InstantSentence, Source
+
+# What a number in brackets is: a mark of a source, one of the document's own, a piece of source code.
+NumberKind = Literal["mark", "own", "code"]
 
 _IN_ADDRESS = re.compile(r"\]\([^\s)]*$")
 _LONGEST_ADDRESS = 300  # characters that are looked through for its beginning

@@ -128,15 +128,15 @@ def faults_of(call: Call) -> list[tuple[str, bool]]:
     return kinds
 
 
-def sample(calls: list[Call], kind: str) -> list[tuple[Call, bool]]:
+def sample(calls: list[Call], kind: str, *, every: int) -> list[tuple[Call, bool]]:
     """Calls for one fault, and whether the process goes on after it.
 
-    Of each kind of call on each kind of file one place where it occurs; of these every third.
+    Of each kind of call on each kind of file one place where it occurs; of these every so manieth.
     """
     alike: dict[tuple[str, str, bool], list[Call]] = {}
     for call in calls:
         for name, goes_on in faults_of(call):
             if name == kind:
                 alike.setdefault((call.op, call.role, goes_on), []).append(call)
-    chosen = list(enumerate(alike.items()))[::3]
+    chosen = list(enumerate(alike.items()))[::every]
     return [(like[(index * 7919) % len(like)], goes_on) for index, ((_, _, goes_on), like) in chosen]

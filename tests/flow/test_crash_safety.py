@@ -67,9 +67,10 @@ def test_the_same_calls_are_made_each_time(worker: harness.Worker, traced: Any) 
 KINDS = ["kill-before", "kill-after", "eio", "dead", "enospc", "full", "short", "short-full", "short-kill"]
 
 
+@pytest.mark.parametrize("every", [6, pytest.param(3, marks=pytest.mark.long)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_stopped_anywhere_nothing_committed_is_lost(worker: harness.Worker, traced: Any, kind: str) -> None:
-    points = harness.sample(traced[1], kind)
+def test_stopped_anywhere_nothing_committed_is_lost(worker: harness.Worker, traced: Any, kind: str, every: int) -> None:
+    points = harness.sample(traced[1], kind, every=every)
     assert len(points) >= 2
     wrong, ended = [], set()
     for number, (call, retry) in enumerate(points):
@@ -143,8 +144,14 @@ def test_a_command_that_cannot_write_says_so_in_a_sentence(
     assert (after.content, after.wrong) == (before.content, [])
 
 
-@pytest.mark.parametrize("kind", ["full", "enospc", "eio"])
-@pytest.mark.parametrize("at", [1, 2, 4])
+@pytest.mark.parametrize(
+    ("kind", "at"),
+    [
+        pytest.param(kind, at, marks=() if (kind, at) in (("full", 1), ("enospc", 2), ("eio", 4)) else pytest.mark.long)
+        for kind in ("full", "enospc", "eio")
+        for at in (1, 2, 4)
+    ],
+)
 def test_a_full_disk_keeps_nobody_from_reading(tmp_path: Path, shim: Path, kind: str, at: int) -> None:
     """A reader needs room beside the database too, and goes on without where there is none."""
     folder = tmp_path / "indexes" / "default"

@@ -47,6 +47,15 @@ def documents(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def little(tmp_path: Path) -> str:
+    """A folder with one document, for what more of them would say nothing about."""
+    folder = tmp_path / "little"
+    folder.mkdir()
+    (folder / "pump.txt").write_text("The pump moves water. It is cleaned on Fridays.\n")
+    return str(folder)
+
+
+@pytest.fixture
 def typed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the person at the terminal types, one after the other; the cost of guessing is as small as can be."""
     answers: list[str] = []
@@ -212,11 +221,11 @@ def test_two_passphrases_that_differ_change_nothing(
 
 
 def test_without_its_key_nothing_is_told_but_that_it_is_encrypted(
-    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    little: str, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = str(tmp_path / "key")
     assert main(["library", "encrypt", "secret", "--new-key-file", key]) == 0
-    assert main(["--library", "secret", "--key-file", key, "ingest", str(EXAMPLES), "--quiet"]) == 0
+    assert main(["--library", "secret", "--key-file", key, "ingest", little, "--quiet"]) == 0
     monkeypatch.setattr(passphrase, "_has_terminal", lambda: False)
     capsys.readouterr()
     for command in (
@@ -254,13 +263,13 @@ def test_a_bundle_carries_none(home: Path, tmp_path: Path, capsys: pytest.Captur
 
 
 def test_several_libraries_of_which_one_stays_locked(
-    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    little: str, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The others answer, and it is said which one did not."""
     key = str(tmp_path / "key")
     assert main(["library", "encrypt", "secret", "--new-key-file", key]) == 0
-    assert main(["--library", "secret", "--key-file", key, "ingest", str(EXAMPLES), "--quiet"]) == 0
-    assert main(["--library", "open", "ingest", str(EXAMPLES), "--quiet"]) == 0
+    assert main(["--library", "secret", "--key-file", key, "ingest", little, "--quiet"]) == 0
+    assert main(["--library", "open", "ingest", little, "--quiet"]) == 0
     capsys.readouterr()
     assert main(["--library", "open", "--library", "secret", "search", "pump"]) == 1
     assert "secret" in capsys.readouterr().err
@@ -268,11 +277,11 @@ def test_several_libraries_of_which_one_stays_locked(
 
 
 def test_secrets_are_in_no_file_and_no_message(
-    home: Path, typed: list[str], capsys: pytest.CaptureFixture[str]
+    little: str, home: Path, typed: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     typed += [PASSPHRASE, PASSPHRASE, PASSPHRASE, "not the right one", PASSPHRASE]
     assert main(["library", "encrypt", "secret"]) == 0
-    assert main(["--library", "secret", "ingest", str(EXAMPLES), "--quiet"]) == 0
+    assert main(["--library", "secret", "ingest", little, "--quiet"]) == 0
     assert main(["--library", "secret", "--no-llm", "ask", "What moves water?", "--trace-content"]) == 0
     said = "".join(capsys.readouterr())
     for secret in (PASSPHRASE, "not the right one"):
@@ -357,7 +366,7 @@ def secret(documents: Path, home: Path, tmp_path: Path) -> list[str]:
 
 
 def test_the_record_of_another_library_is_told_by_every_command(
-    secret: list[str], home: Path, capsys: pytest.CaptureFixture[str]
+    secret: list[str], little: str, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["library", "encrypt", "other", "--new-key-file", secret[-1]]) == 0
     record = home / "indexes" / "secret" / FILE_NAME
@@ -372,7 +381,7 @@ def test_the_record_of_another_library_is_told_by_every_command(
         ["library", "rekey", "secret", *new],
         ["library", "rekey", "secret", "--anew", *new],
         ["library", "decrypt", "secret"],
-        ["ingest", str(EXAMPLES)],
+        ["ingest", little],
         ["threads", "list"],
     ):
         assert main([*secret, *command]) == 3, command
@@ -384,11 +393,11 @@ def test_the_record_of_another_library_is_told_by_every_command(
 
 
 def test_no_key_file_is_left_of_what_could_not_be_done(
-    documents: Path, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    documents: Path, little: str, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder, key = home / "indexes" / "pumps", tmp_path / "sticks" / "key"
     key.parent.mkdir()
-    assert main(["--library", "pumps", "ingest", str(EXAMPLES), "--quiet"]) == 0
+    assert main(["--library", "pumps", "ingest", little, "--quiet"]) == 0
     (folder / "notes.txt").write_text("mine")
     encrypt = ["library", "encrypt", "pumps", "--new-key-file", str(key), "--quiet"]
     assert main(encrypt) == 3
@@ -408,10 +417,15 @@ def test_no_key_file_is_left_of_what_could_not_be_done(
 
 @pytest.mark.parametrize("step", ["write_record", "exchange", "delete"])
 def test_a_key_file_goes_only_where_nothing_is_opened_by_it(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], step: str
+    little: str,
+    home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    step: str,
 ) -> None:
     folder, key = home / "indexes" / "pumps", tmp_path / "key"
-    assert main(["--library", "pumps", "ingest", str(EXAMPLES), "--quiet"]) == 0
+    assert main(["--library", "pumps", "ingest", little, "--quiet"]) == 0
 
     def full(*_: object, ignore_errors: bool = False) -> None:
         if not ignore_errors:
@@ -431,7 +445,7 @@ def test_a_key_file_goes_only_where_nothing_is_opened_by_it(
 
 
 def test_what_failed_for_a_new_library_leaves_nothing(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    little: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encrypt = ["library", "encrypt", "secret", "--new-key-file", str(tmp_path / "key")]
 
@@ -446,7 +460,7 @@ def test_what_failed_for_a_new_library_leaves_nothing(
     left.mkdir(parents=True)
     (left / "library.key.tmp").write_bytes(b"x")  # of one that was killed
     assert main(encrypt) == 0
-    assert main(["--library", "secret", "--key-file", str(tmp_path / "key"), "ingest", str(EXAMPLES), "--quiet"]) == 0
+    assert main(["--library", "secret", "--key-file", str(tmp_path / "key"), "ingest", little, "--quiet"]) == 0
 
 
 def test_without_the_package_the_doctor_fails_and_says_what_to_install(
@@ -478,11 +492,11 @@ def test_another_opener_needs_no_database_and_so_no_package(
 
 
 def test_what_a_command_prints_opens_several_libraries(
-    secret: list[str], home: Path, capsys: pytest.CaptureFixture[str]
+    secret: list[str], little: str, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     key = Path(secret[-1])
     assert main(["library", "encrypt", "other", "--new-key-file", str(key)]) == 0
-    assert main(["--library", "other", "--key-file", str(key), "ingest", str(EXAMPLES), "--quiet"]) == 0
+    assert main(["--library", "other", "--key-file", str(key), "ingest", little, "--quiet"]) == 0
     reading, writing = os.pipe()
     os.write(writing, key.read_bytes())
     os.close(writing)

@@ -12,6 +12,8 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "docs"
 
+LONG = ["bench", "embed", "--quick", "--json"]  # embeds for some ten seconds what `ingest` embeds, too
+
 # Runs the commands in one process with every door to the network trapped; children inherit the trap
 # through sitecustomize on PYTHONPATH.
 TRAP = """
@@ -34,7 +36,7 @@ sys.addaudithook(watch)
 """
 
 
-def run_day(environ: dict[str, str], prefix: list[str], small: Path) -> None:
+def run_day(environ: dict[str, str], prefix: list[str], small: Path, *more: list[str]) -> None:
     for arguments in (
         ["ingest", str(EXAMPLES)],
         ["search", "pump"],
@@ -46,7 +48,7 @@ def run_day(environ: dict[str, str], prefix: list[str], small: Path) -> None:
         ["models", "recommend"],
         ["models", "tune", "--seconds", "1", "--json"],
         ["bench", "generate", "--chat", str(small), "--part", "prefill", "--json"],
-        ["bench", "embed", "--quick", "--json"],
+        *more,
     ):
         done = subprocess.run(
             [*prefix, sys.executable, "-m", "edgerag", *arguments],
@@ -77,11 +79,12 @@ def test_a_day_without_a_network(tiny_chat_file: Path) -> None:
     probe = subprocess.run(["unshare", "-rn", "true"], capture_output=True, check=False)
     if probe.returncode:
         pytest.fail("this test needs `unshare` (util-linux) and user namespaces")
-    run_day(dict(os.environ), ["unshare", "-rn"], tiny_chat_file)
+    run_day(dict(os.environ), ["unshare", "-rn"], tiny_chat_file, LONG)
 
 
 @pytest.mark.usefixtures("own_models")
-def test_nothing_even_tries(tmp_path: Path, tiny_chat_file: Path) -> None:
+@pytest.mark.parametrize("more", [(), pytest.param((LONG,), marks=pytest.mark.long)], ids=["day", "long day"])
+def test_nothing_even_tries(tmp_path: Path, tiny_chat_file: Path, more: tuple[list[str], ...]) -> None:
     (tmp_path / "trap").mkdir()
     (tmp_path / "trap" / "sitecustomize.py").write_text(TRAP)
     log = tmp_path / "attempts.log"
@@ -90,5 +93,5 @@ def test_nothing_even_tries(tmp_path: Path, tiny_chat_file: Path) -> None:
     subprocess.run([sys.executable, "-c", check], env=environ, check=True)
     assert log.read_text(), "the trap must work"
     log.unlink()
-    run_day(environ, [], tiny_chat_file)
+    run_day(environ, [], tiny_chat_file, *more)
     assert not log.exists(), log.read_text()

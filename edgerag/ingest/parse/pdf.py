@@ -28,6 +28,7 @@ from edgerag.ingest.parse.pdf_lines import Line, PageLines, read_lines
 from edgerag.ingest.parse.pdf_running import without_running
 from edgerag.ingest.parse.pdf_scan import draw_page, is_scanned, recognised_lines
 from edgerag.ingest.parse.pdf_text import MOST_HEADINGS, PdfText, join_pages
+from edgerag.ingest.parse.pdf_text_page import text_page_of
 from edgerag.ingest.parse.source import Container, Recognised, Source, Unrecognised, clean_title
 from edgerag.types import Heading, Page, PagePicture, PageWanted, ParsedDocument
 
@@ -143,12 +144,9 @@ def _parse(document: Any, source: Source) -> ParsedDocument | Unrecognised:
 def _read_page(document: Any, number: int) -> PageRead:
     page = document[number - 1]
     try:
-        text_page = page.get_textpage()
-        try:
+        with text_page_of(page) as (text_page, text_objects):
             lines = read_lines(text_page, page.get_bbox())
-            lines = replace(lines, lines=tuple(mark_unseen(lines.lines, page, text_page)))
-        finally:
-            text_page.close()
+            lines = replace(lines, lines=tuple(mark_unseen(lines.lines, page, text_page, text_objects)))
         return PageRead(
             number,
             lines,

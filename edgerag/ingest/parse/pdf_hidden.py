@@ -8,37 +8,41 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pypdfium2.raw as pdfium
 
 from edgerag.ingest.parse.pdf_lines import Line
+from edgerag.ingest.parse.pdf_text_page import address, character_size, object_size
 
-_MOST_OBJECTS = 100_000  # of a page are looked at
-_DEEPEST = 8  # forms in forms
 _SMALLEST_POINTS = 1.0  # as drawn; a letter of less is a dot
 _LIGHT = 200  # of 255 in each colour: anything darker is seen on white paper
 _FAINT = 40  # of 255: less ink is none
 _CONTRAST = 24  # of 255 within the place of the text
 _MOST_PIXELS = 4_000_000
 _SCALE = 2.0  # pixels to a point
+_Suspicion = Literal["small", "faint"]
 _NO_INK = (pdfium.FPDF_TEXTRENDERMODE_INVISIBLE, pdfium.FPDF_TEXTRENDERMODE_CLIP)
 
 
-def mark_unseen(lines: Sequence[Line], page: Any, text_page: Any) -> list[Line]:
-    """The lines, with what cannot be seen of them noted; their pieces too."""
-    suspects = set(_suspects(page))
+def mark_unseen(lines: Sequence[Line], page: Any, text_page: Any, text_objects: Iterable[Any]) -> list[Line]:
+    """The lines, with what cannot be seen of them noted; their pieces too. ``text_objects`` are all of the page."""
+    suspects = dict(_suspects(text_objects))
     view: _View | None = None
     marked: list[Line] = []
     for line in lines:
-        words = line.text.strip() if line.size and line.size < _SMALLEST_POINTS else ""
-        if not words and suspects and line.size:
-            for first, end in _suspect_runs(text_page, line.numbers, suspects):
+        words = "" if line.numbers[0] < line.numbers[1] else line.text.strip()  # nothing of it has an extent
+        is_small = line.size < _SMALLEST_POINTS
+        runs = _suspect_runs(text_page, line.numbers, suspects, is_small) if suspects or is_small else ()
+        for first, end, why in runs:
+            unseen = why == "small" and character_size(text_page, first) < _SMALLEST_POINTS
+            if not unseen:
                 view = view or _View(page)
-                if not view.shows_something(text_page, first, end):
-                    words = f"{words} {_text(text_page, first, end)}".strip()
+                unseen = not view.shows_something(text_page, first, end)
+            if unseen:
+                words = f"{words} {_text(text_page, first, end)}".strip()
         if words:
             pieces = tuple(replace(piece, unseen=words) for piece in line.pieces)
             line = replace(line, unseen=words, pieces=pieces)
@@ -46,35 +50,38 @@ def mark_unseen(lines: Sequence[Line], page: Any, text_page: Any) -> list[Line]:
     return marked
 
 
-def _suspects(page: Any) -> Iterator[int]:
+def _suspects(text_objects: Iterable[Any]) -> Iterator[tuple[int, _Suspicion]]:
     """The addresses of text objects that may not be seen."""
     red, green, blue, ink = (ctypes.c_uint() for _ in range(4))
-    for count, drawn in enumerate(page.get_objects(filter=[pdfium.FPDF_PAGEOBJ_TEXT], max_depth=_DEEPEST)):
-        if count >= _MOST_OBJECTS:
-            return
-        mode = pdfium.FPDFTextObj_GetTextRenderMode(drawn.raw)
-        painted = pdfium.FPDFPageObj_GetFillColor(drawn.raw, red, green, blue, ink)
+    for drawn in text_objects:
+        mode = pdfium.FPDFTextObj_GetTextRenderMode(drawn)
+        painted = pdfium.FPDFPageObj_GetFillColor(drawn, red, green, blue, ink)
         light = painted and (min(red.value, green.value, blue.value) >= _LIGHT or ink.value < _FAINT)
-        if mode in _NO_INK or light:
-            yield _address(drawn.raw)
+        if object_size(drawn) < _SMALLEST_POINTS:
+            yield address(drawn), "small"
+        elif mode in _NO_INK or light:
+            yield address(drawn), "faint"
 
 
-def _suspect_runs(text_page: Any, numbers: tuple[int, int], suspects: set[int]) -> Iterator[tuple[int, int]]:
-    """Neighbouring characters of suspect objects, half open."""
-    start: int | None = None
+def _suspect_runs(
+    text_page: Any, numbers: tuple[int, int], suspects: Mapping[int, _Suspicion], is_small: bool
+) -> Iterator[tuple[int, int, _Suspicion]]:
+    """Neighbouring characters that are suspect for one reason, half open; small ones object by object. In a small line
+    all are suspect: a form may have made them so."""
+    known: tuple[_Suspicion | None, int] = (None, 0)
+    start = numbers[0]
     for number in range(*numbers):
         drawn = pdfium.FPDFText_GetTextObject(text_page.raw, number)
-        if drawn and _address(drawn) in suspects:
-            start = number if start is None else start
-        elif drawn and start is not None:  # a space that PDFium put in belongs to no object
-            yield start, number
-            start = None
-    if start is not None:
-        yield start, numbers[1]
-
-
-def _address(drawn: Any) -> int:
-    return ctypes.cast(drawn, ctypes.c_void_p).value or 0
+        if not drawn:  # a space that PDFium put in belongs to no object
+            continue
+        why: _Suspicion | None = suspects.get(address(drawn), "small" if is_small else None)
+        now = why, address(drawn) if why == "small" else 0
+        if now != known:
+            if known[0] is not None:
+                yield start, number, known[0]
+            start, known = number, now
+    if known[0] is not None:
+        yield start, numbers[1], known[0]
 
 
 def _text(text_page: Any, first: int, end: int) -> str:

@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple
 import pypdfium2.raw as pdfium
 
 from edgerag.ingest.parse.pdf_symbols import composed, symbol
+from edgerag.ingest.parse.pdf_text_page import character_size
 
 # How a line runs over the page as its coordinates have it. "down" is upright CJK writing or text turned clockwise.
 Direction = Literal["right", "down", "up", "left"]
@@ -34,9 +35,14 @@ _PRESENTATION_FORM = re.compile("[\ufb00-\ufdff\ufe70-\ufefc]")  # ligatures and
 _RIGHT_TO_LEFT = frozenset({"R", "AL", "NSM"})
 _LAST_CODE = 0x10FFFF
 _LONGEST_FONT_NAME = 256
+_FIRST_UPRIGHT = 0x1100  # code: letters that are as wide as they are high begin here
+_SQUARE = 1.5  # the one side against the other: what is longer is no such letter
+_NO_INK = 0.1  # points
 _ACTUAL_TEXT = 5  # characters at one place; ligatures have up to four
 # White space in a line that is this many times as wide as the type is high may part two columns.
 _WIDE_GAP = 0.9
+# Points. Boxes that are less high may be those of a font that does not say how high its letters are.
+_LEAST_HEIGHT = 1.0
 _UPRIGHT = 0.35  # of the type's height: how far the characters of a vertical line may stand from one another sideways
 
 
@@ -51,6 +57,11 @@ class Box(NamedTuple):
     @property
     def known(self) -> bool:
         return self.right > self.left or self.top > self.bottom
+
+    @property
+    def is_square(self) -> bool:
+        width, height = self.right - self.left, self.top - self.bottom
+        return width < _SQUARE * height and height < _SQUARE * width
 
     def around(self, other: Box) -> Box:
         return around((self, other))
@@ -70,7 +81,7 @@ class Line:
     box: Box
     first: float  # height at which its first visible character stands
     last: float  # and its last one
-    size: float  # of its type as drawn, in points; 0 when it has no visible character
+    size: float  # of its type as drawn, in points; 0 when nothing of it has an extent
     direction: Direction
     divided: bool = False  # it ends within a word
     numbers: tuple[int, int] = (0, 0)  # of its characters in the text page, half open
@@ -130,6 +141,8 @@ def _characters(text_page: Any) -> tuple[list[_Character], int]:
         code = code_at(raw, number)
         text = chr(code) if code <= _LAST_CODE else "\ufffd"
         where = Box(box.left, box.bottom, box.right, box.top) if box_at(raw, number, place) else _NOWHERE
+        if code >= _FIRST_UPRIGHT and where.known and not where.is_square:
+            where = _without_ink_made_up(raw, number, where)
         visible = where.known and text != HYPHEN and not text.isspace()
         if code == 0 or has_no_mapping(raw, number) == 1:
             sign = symbol(_font_name(raw, number), code)
@@ -141,6 +154,21 @@ def _characters(text_page: Any) -> tuple[list[_Character], int]:
     if not _reads_like_words("".join(character.text for character in unmapped)):
         return found, sum(character.visible for character in unmapped)
     return sorted([*found, *unmapped], key=lambda character: character.number), 0
+
+
+def _without_ink_made_up(text_page: Any, number: int, room: Box) -> Box:
+    """The room of a character without the ink that PDFium makes up beside it where it knows no shape of it: in a
+    vertical line it is a stroke as long as the letter is high, to the left."""
+    left, right, bottom, top = (ctypes.c_double() for _ in range(4))
+    if not pdfium.FPDFText_GetCharBox(text_page, number, left, right, bottom, top):
+        return room
+    if top.value - bottom.value < _NO_INK and room.left < right.value < room.right:
+        return room._replace(left=right.value)
+    if right.value - left.value < _NO_INK and room.bottom < top.value < room.top:
+        return room._replace(bottom=top.value)
+    if right.value - left.value < _NO_INK and room.bottom < bottom.value < room.top:
+        return room._replace(top=bottom.value)
+    return room
 
 
 def _font_name(text_page: Any, number: int) -> str:
@@ -205,15 +233,18 @@ def _line(text: str, group: Sequence[_Character], visible: Sequence[_Character],
     direction = _direction(visible, text_page)
     turn = _TURNS[direction]
     boxes = [turn(character.box) for character in visible]
+    size = abs(boxes[0].top - boxes[0].bottom)
+    if size < _LEAST_HEIGHT:
+        size = character_size(text_page, visible[0].number)
     line = Line(
         text,
         around(boxes),
         boxes[0].bottom,
         boxes[-1].bottom,
-        abs(boxes[0].top - boxes[0].bottom),
+        size,
         direction,
         divided,
-        (visible[0].number, visible[-1].number + 1),
+        (group[0].number, group[-1].number + 1),
     )
     return replace(line, pieces=_pieces(line, group, visible, boxes))
 

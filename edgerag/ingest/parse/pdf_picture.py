@@ -13,17 +13,21 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any
 
 import pypdfium2.raw as pdfium
 
+from edgerag.ingest.parse.pdf_lines import Box, around
+from edgerag.ingest.parse.pdf_text_page import address, text_page_of
 from edgerag.types.pictures import MOST_BOXES, MOST_PIXELS, PagePicture, PageWanted, PixelBox
 from edgerag.word_edges import is_edge
 
 _MOST_CHARACTERS = 200_000  # of a page are looked at
 _LAST_CODE = 0x10FFFF
 _OVER = 0.15  # of the type's height around it: the boxes of PDFium end at the ink of most letters
+_THINNEST = 0.1  # points: PDFium makes up a thousandth of the type's height where it knows no shape
 # A shorter line ("Notes", "12") is found only where it goes on from the one before, or stands once on the page.
 _TELLING_LETTERS = 12
 _MOST_LOOKS = 10_000  # at places of the same letters: a page may be made of one letter
@@ -50,8 +54,7 @@ def draw(page: Any, wanted: PageWanted, page_count: int) -> PagePicture:
 
 
 def _places(page: Any, bitmap: Any, wanted: PageWanted) -> tuple[tuple[PixelBox, ...], tuple[PixelBox, ...]]:
-    text_page = page.get_textpage()
-    try:
+    with text_page_of(page) as (text_page, _):
         letters = letters_on(_text_of(text_page))
         passage = spans_of(letters, wanted.passage)
         quote = spans_of(letters, wanted.quote, first=passage[0][0] if passage else 0)
@@ -61,8 +64,8 @@ def _places(page: Any, bitmap: Any, wanted: PageWanted) -> tuple[tuple[PixelBox,
             found: list[PixelBox] = []
             for start, end in spans:
                 first, last = letters.numbers[start], letters.numbers[end - 1]
-                for left, top, right, bottom in _rectangles(text_page, first, last + 1 - first):
-                    corners = convert.to_bitmap(left, top), convert.to_bitmap(right, bottom)
+                for place in _rectangles(text_page, first, last + 1 - first):
+                    corners = convert.to_bitmap(place.left, place.top), convert.to_bitmap(place.right, place.bottom)
                     box = _within(bitmap.width, bitmap.height, *corners)
                     if box is not None:
                         found.append(box)
@@ -71,17 +74,34 @@ def _places(page: Any, bitmap: Any, wanted: PageWanted) -> tuple[tuple[PixelBox,
             return tuple(found)
 
         return boxes(passage), boxes(quote)
-    finally:
-        text_page.close()
 
 
-def _rectangles(text_page: Any, first: int, count: int) -> Iterator[tuple[float, float, float, float]]:
-    """Left, top, right, bottom of the runs of so many characters, on the page."""
-    left, top, right, bottom = (ctypes.c_double() for _ in range(4))
-    for index in range(max(0, pdfium.FPDFText_CountRects(text_page.raw, first, count))):
-        if pdfium.FPDFText_GetRect(text_page.raw, index, left, top, right, bottom):
-            over = _OVER * min(abs(right.value - left.value), abs(top.value - bottom.value))
-            yield left.value - over, top.value + over, right.value + over, bottom.value - over
+def _rectangles(text_page: Any, first: int, count: int) -> Iterator[Box]:
+    """The places on the page of so many characters: one for each text object that draws some of them."""
+    places = ((_owner(text_page, number), _place(text_page, number)) for number in range(first, first + count))
+    for _, run in groupby(((owner, box) for owner, box in places if owner and box.known), key=itemgetter(0)):
+        box = around(box for _owner, box in run)
+        over = _OVER * min(box.right - box.left, box.top - box.bottom)
+        yield Box(box.left - over, box.bottom - over, box.right + over, box.top + over)
+
+
+def _owner(text_page: Any, number: int) -> int:
+    """The address of the object that draws a character; 0 for a space, which nothing has to draw."""
+    code = pdfium.FPDFText_GetUnicode(text_page.raw, number)
+    drawn = pdfium.FPDFText_GetTextObject(text_page.raw, number)
+    return address(drawn) if drawn and code <= _LAST_CODE and not chr(code).isspace() else 0
+
+
+def _place(text_page: Any, number: int) -> Box:
+    """Of the ink of a character; all of its room where its ink is not known, as the machine has no font for it."""
+    left, right, bottom, top = (ctypes.c_double() for _ in range(4))
+    if pdfium.FPDFText_GetCharBox(text_page.raw, number, left, right, bottom, top):
+        ink = Box(left.value, bottom.value, right.value, top.value)
+        if min(ink.right - ink.left, ink.top - ink.bottom) >= _THINNEST:
+            return ink
+    room = pdfium.FS_RECTF()
+    pdfium.FPDFText_GetLooseCharBox(text_page.raw, number, ctypes.byref(room))
+    return Box(room.left, room.bottom, room.right, room.top)
 
 
 def _within(width: int, height: int, one: tuple[int, int], other: tuple[int, int]) -> PixelBox | None:

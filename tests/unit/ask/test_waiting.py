@@ -3,7 +3,9 @@ from __future__ import annotations
 import gc
 import os
 import threading
+import time
 import weakref
+from collections.abc import Callable
 from concurrent.futures import Future
 
 import pytest
@@ -25,6 +27,14 @@ class JustDone(Future[int]):
 
 def never() -> bool:
     return False
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Waits, but not for ever."""
+    end = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.001)
 
 
 def test_a_result_that_comes_as_the_waiting_ends_is_taken() -> None:
@@ -52,8 +62,7 @@ def test_a_thread_that_has_done_its_work_does_the_next_under_its_name(monkeypatc
 
     first, name = wait(start(who, name="first"), never)
     assert name == "first"
-    while not waiting._idle:  # it is about to wait
-        pass
+    until(lambda: bool(waiting._idle))  # it is about to wait
     assert wait(start(who, name="second"), never) == (first, "second")
 
 
@@ -64,8 +73,7 @@ def test_many_at_once_have_a_thread_each_of_which_few_stay(monkeypatch: pytest.M
     met.wait(30)
     threads = [wait(work, never) for work in works]
     ended = [thread for thread in threads if isinstance(thread, threading.Thread)]
-    while sum(thread.is_alive() for thread in ended) > waiting._MOST_IDLE:
-        pass
+    until(lambda: sum(thread.is_alive() for thread in ended) <= waiting._MOST_IDLE)
     assert len(waiting._idle) <= waiting._MOST_IDLE
 
 
@@ -78,16 +86,14 @@ def test_a_thread_that_waits_holds_nothing_of_its_last_work(monkeypatch: pytest.
     there = weakref.ref(model)
     wait(start(lambda held=model: held and None, name="test"), never)
     del model
-    while not waiting._idle:
-        pass
+    until(lambda: bool(waiting._idle))
     gc.collect()
     assert there() is None
 
 
 def test_a_child_of_a_fork_asks_none_of_its_parents_threads() -> None:
     wait(start(int, name="test"), never)
-    while not waiting._idle:
-        pass
+    until(lambda: bool(waiting._idle))
     child = os.fork()
     if child == 0:
         os._exit(0 if start(lambda: 7, name="test").result(30) == 7 else 1)

@@ -7,19 +7,52 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+
+def _described(name: bytes, entries: bytes) -> bytes:
+    """A font of this name that is not in the file."""
+    font = b"<< /Type /Font /BaseFont /%s %s" % (name, entries)
+    descriptor = b"<< /Type /FontDescriptor /FontName /%s /Flags 4 /FontBBox [0 -200 1000 900] /ItalicAngle 0" % name
+    return font + b" /FontDescriptor " + descriptor + b" /Ascent 800 /Descent -200 /CapHeight 700 /StemV 80 >> >>"
+
+
+def _composite(key: bytes, name: bytes, cmap: bytes, collection: bytes, entries: bytes = b"/CIDFontType0") -> bytes:
+    """A font of many letters that is not in the file."""
+    information = b"<< /Registry (Adobe) /Ordering (%s) /Supplement 0 >>" % collection
+    letters = _described(name, b"/Subtype %s /CIDSystemInfo %s" % (entries, information))
+    return b" /%s << /Type /Font /Subtype /Type0 /BaseFont /%s /Encoding /%s /DescendantFonts [%s] >>" % (
+        key,
+        name,
+        cmap,
+        letters,
+    )
+
+
+# By the name in the resources of a page: how the letters of a font become codes.
+UNEMBEDDED = {
+    "GB1": ("utf-16-be", _composite(b"GB1", b"STSong-Light", b"UniGB-UTF16-H", b"GB1")),
+    "GB2": ("gbk", _composite(b"GB2", b"STSong-Light", b"GBK-EUC-H", b"GB1")),
+    "CN1": ("big5", _composite(b"CN1", b"MSung-Light", b"ETen-B5-H", b"CNS1")),
+    "KR1": ("utf-16-be", _composite(b"KR1", b"HYSMyeongJo-Medium", b"UniKS-UTF16-H", b"Korea1")),
+    "KR2": ("cp949", _composite(b"KR2", b"HYSMyeongJo-Medium", b"KSCms-UHC-H", b"Korea1")),
+    "JP1": ("utf-16-be", _composite(b"JP1", b"Ryumin-Light", b"UniJIS-UTF16-H", b"Japan1")),
+    "JP2": ("cp932", _composite(b"JP2", b"Ryumin-Light", b"90ms-RKSJ-H", b"Japan1")),
+    "V1": ("utf-16-be", _composite(b"V1", b"Ryumin-Light", b"UniJIS-UTF16-V", b"Japan1")),
+}
+_GLYPH = 1  # object: a square, the glyph of each letter of /T3
 FONTS = (
     b"/F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
-    b" /V1 << /Type /Font /Subtype /Type0 /BaseFont /Ryumin-Light /Encoding /UniJIS-UTF16-V /DescendantFonts ["
-    b"<< /Type /Font /Subtype /CIDFontType0 /BaseFont /Ryumin-Light /CIDSystemInfo"
-    b" << /Registry (Adobe) /Ordering (Japan1) /Supplement 5 >>"
-    b" /FontDescriptor << /Type /FontDescriptor /FontName /Ryumin-Light /Flags 4 /FontBBox [0 -200 1000 900]"
-    b" /ItalicAngle 0 /Ascent 800 /Descent -200 /CapHeight 700 /StemV 80 >> >>] >>"
+    # Letters by their names in a font that is not in the file.
+    b" /L1 "
+    + _described(
+        b"Arial",
+        b"/Subtype /TrueType /FirstChar 65 /LastChar 70 /Widths [500 500 500 500 500 500]"
+        b" /Encoding << /Type /Encoding /Differences [65 /afii10017 /uni05D0 /uni0E01 /uni0905 /uni0561 /uni10D0] >>",
+    )
     # Codes of an unknown collection, and no /ToUnicode: nobody can say which letters they are.
-    b" /N1 << /Type /Font /Subtype /Type0 /BaseFont /AAAAAA+Nameless /Encoding /Identity-H /DescendantFonts ["
-    b"<< /Type /Font /Subtype /CIDFontType2 /BaseFont /AAAAAA+Nameless /CIDToGIDMap /Identity /CIDSystemInfo"
-    b" << /Registry (Adobe) /Ordering (Identity) /Supplement 0 >>"
-    b" /FontDescriptor << /Type /FontDescriptor /FontName /AAAAAA+Nameless /Flags 32 /FontBBox [0 -200 1000 900]"
-    b" /ItalicAngle 0 /Ascent 800 /Descent -200 /CapHeight 700 /StemV 80 >> >>] >>"
+    + _composite(b"N1", b"AAAAAA+Nameless", b"Identity-H", b"Identity", entries=b"/CIDFontType2 /CIDToGIDMap /Identity")
+    + b" /T3 << /Type /Font /Subtype /Type3 /FontBBox [0 0 0 0] /FontMatrix [0.001 0 0 0.001 0 0]"
+    b" /CharProcs << /g1 %d 0 R >> /Encoding << /Type /Encoding /Differences [65 /g1 /g1 /g1] >>"
+    b" /FirstChar 65 /LastChar 67 /Widths [600 600 600] >>" % _GLYPH + b"".join(font for _, font in UNEMBEDDED.values())
 )
 _PADDING = bytes.fromhex("28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E802F0CA9FE6453697A")
 
@@ -52,9 +85,25 @@ def text(x: float, y: float, words: str, *, size: float = 12, before: bytes = b"
     return b"q BT %s /F1 %g Tf %s %g %g Tm (%s) Tj ET Q\n" % (before, size, matrix, x, y, escaped)
 
 
+def drawn(font: str, x: float, y: float, words: str, *, size: float = 12, matrix: bytes = b"1 0 0 1") -> bytes:
+    """One text object in a font that is not in the file (``UNEMBEDDED``)."""
+    codes = words.encode(UNEMBEDDED[font][0]).hex().encode()
+    return b"BT /%s %g Tf %s %g %g Tm <%s> Tj ET\n" % (font.encode(), size, matrix, x, y, codes)
+
+
 def vertical(x: float, y: float, words: str, *, size: float = 12) -> bytes:
     """One vertical line of Japanese that begins at the top."""
-    return b"BT /V1 %g Tf 1 0 0 1 %g %g Tm <%s> Tj ET\n" % (size, x, y, words.encode("utf-16-be").hex().encode())
+    return drawn("V1", x, y, words, size=size)
+
+
+def by_name(x: float, y: float, codes: str) -> bytes:
+    """Letters A to F of the font that knows its letters by their names: А, א, ก, अ, ա, ა."""
+    return b"BT /L1 12 Tf 1 0 0 1 %g %g Tm (%s) Tj ET\n" % (x, y, codes.encode())
+
+
+def glyphs(x: float, y: float, codes: str) -> bytes:
+    """Letters A to C of a font of Type 3 that does not say what they stand for."""
+    return b"BT /T3 12 Tf 1 0 0 1 %g %g Tm (%s) Tj ET\n" % (x, y, codes.encode())
 
 
 def nameless(x: float, y: float, words: str) -> bytes:
@@ -94,9 +143,10 @@ def build(
 ) -> bytes:
     """The PDF; with a user password (also "") it is encrypted with 40 bits, as old programs do."""
     file = _File()
+    assert file.stream(b"600 0 d0 100 0 400 700 re f") == _GLYPH
     kids: list[int] = []
     fields: list[int] = []
-    parent = sum(2 + len(page.annotations) if isinstance(page, Drawn) else 2 for page in pages) + 1
+    parent = sum(2 + len(page.annotations) if isinstance(page, Drawn) else 2 for page in pages) + _GLYPH + 1
     for page in pages:
         page = Drawn(page) if isinstance(page, bytes) else page
         content = file.stream(page.content)
