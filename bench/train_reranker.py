@@ -1,6 +1,6 @@
 """Trains the reranker (edgerag/ask/rerank.py) and writes its weights beside it.
 
-    python bench/train_reranker.py [--data DIR] [--hidden 48] [--epochs 20] [--seeds 6] [--check]
+    python bench/train_reranker.py [--data DIR] [--hidden 48] [--epochs 30] [--seeds 6] [--check]
 
 Trained on the even questions of each set and on the training part of SciFact, judged on the odd ones and on the
 validation part, each set with its documents whole and cut into passages as an ingest cuts them. The loss is the cross
@@ -71,8 +71,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", help="folder with the data sets (default: EDGERAG_BENCH_DATA)")
     parser.add_argument("--hidden", type=int, default=48)
-    parser.add_argument("--epochs", type=int, default=20)
-    parser.add_argument("--decay", type=float, default=0.15)
+    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--decay", type=float, default=0.2)
     parser.add_argument("--seeds", type=int, default=6, help="networks whose scores are added")
     parser.add_argument("--check", action="store_true", help="write no weights")
     parser.add_argument("--features", action="store_true", help="make the features and stop")

@@ -24,14 +24,19 @@ if TYPE_CHECKING:
 
 Matrix = NDArray[np.float32]
 
+# What each of three ways to be alike tells of a passage: by vectors, in the latent space, and by both.
+_OF_OTHERS = (
+    "feedback_nearness", "neighbours", "walk", "latent_feedback", "latent_neighbours", "latent_walk",
+    "both_feedback", "both_neighbours", "both_walk",
+)  # fmt: skip
 # Of each passage. The order is that of the columns, which the weights of the reranker are for.
 PASSAGE = (
     "bm25", "bm25_flat", "bm25_body", "covered", "covered_by_title", "covered_by_headings", "pairs_in_order",
     "pairs_near", "best_window", "first_place", "density", "length", "has_rarest", "rarest_missing", "covered_softly",
     "feedback", "nearness", "keyword_rank", "vector_rank", "keyword_share", "exact", "by_keyword", "by_vector",
     "is_embedded", "fused", "bm25_below_best", "covered_below_best", "nearness_below_best", "nearness_spread",
-    "feedback_below_best", "feedback_nearness", "neighbours", "walk", "latent", "latent_below_best", "latent_spread",
-    "latent_feedback", "latent_rank", "nearness_rank", "bm25_rank", "agreed", "agreed_below_best",
+    "feedback_below_best", "latent", "latent_below_best", "latent_spread", "latent_rank", "nearness_rank", "bm25_rank",
+    "agreed", "agreed_below_best", *_OF_OTHERS, *(f"{name}_spread" for name in _OF_OTHERS),
 )  # fmt: skip
 # Of the question, the same in every row. How level the candidates are tells whether one passage is meant or many.
 QUESTION = (
@@ -77,10 +82,11 @@ def features(
     best_keyword = _best_keyword(found)
     legs = np.array([_of_legs(each, best_keyword=best_keyword) for each in found], dtype=np.float64)
     bm25, covered, feedback = own.bm25, own.covered, own.feedback
-    near, latent_feedback = _of_latent(legs[:, 6], latent)
-    base = bm25 / max(bm25.max(), 1e-6) + cosine / max(cosine.max(), 1e-6)
+    near, latent_alike = _of_latent(len(found), latent)
     near_spread, cosine_spread = _spread(near), _spread(cosine)
     agreed = near_spread + cosine_spread + _spread(bm25)
+    both_alike = np.maximum(alike, 0.0) + np.maximum(latent_alike, 0.0)
+    others = _of_others(np.stack([alike, latent_alike, both_alike]), fused=legs[:, 6], worth=agreed / 3)
     columns = [
         *own.columns(),
         cosine,
@@ -92,16 +98,16 @@ def features(
         cosine - cosine.max(),
         cosine_spread,
         feedback - feedback.max(),
-        *_of_others(legs[:, 6], alike, base),
         near,
         near - near.max(),
         near_spread,
-        latent_feedback,
         _rank_share(near),
         _rank_share(cosine),
         _rank_share(bm25),
         agreed,
         agreed - agreed.max(),
+        *others,
+        *_spread(others),
     ]
     question = [
         len(words.terms) / 10,
@@ -146,12 +152,12 @@ def _of_legs(each: Found, *, best_keyword: float) -> tuple[float, ...]:
 
 def _of_vectors(
     found: Sequence[Found], nearness: Nearness | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]:
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """(n,) how much nearer each is than any passage, 1 being the question itself; (n,) whether it has a vector; and
-    (n, n) the cosines of the candidates, None without vectors."""
+    (n, n) the same of the candidates among themselves. Without vectors all of it is 0."""
     count = len(found)
     if nearness is None:
-        return np.zeros(count), np.zeros(count), None
+        return np.zeros(count), np.zeros(count), np.zeros((count, count))
     dimension = len(nearness.question)
     missing = np.zeros(dimension, dtype=np.float32)
     vectors = np.stack([nearness.passages.get(each.chunk_id, missing) for each in found]).astype(np.float64)
@@ -164,14 +170,11 @@ def _of_vectors(
     return cosine, is_embedded, alike
 
 
-def _of_latent(
-    fused: NDArray[np.float64], latent: LatentEvidence | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(n,) how near each is to the question in its library's latent space, and to the best."""
+def _of_latent(count: int, latent: LatentEvidence | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(n,) how near each is to the question in its library's latent space, and (n, n) to each other."""
     if latent is None:
-        return np.zeros(len(fused)), np.zeros(len(fused))
-    best = np.argsort(-fused, kind="stable")[:_RANK_CONSTANT]
-    return latent.cosines.astype(np.float64), latent.alike[:, best].mean(axis=1).astype(np.float64)
+        return np.zeros(count), np.zeros((count, count))
+    return latent.cosines.astype(np.float64), latent.alike.astype(np.float64)
 
 
 def _rank_share(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -182,31 +185,34 @@ def _rank_share(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How far each is above their mean, in standard deviations."""
-    spread: NDArray[np.float64] = (values - values.mean()) / (values.std() + 1e-6)
+    """How far each is above the mean of its row, in standard deviations."""
+    mean, deviation = values.mean(axis=-1, keepdims=True), values.std(axis=-1, keepdims=True)
+    spread: NDArray[np.float64] = (values - mean) / (deviation + 1e-6)
     return spread
 
 
 def _of_others(
-    fused: NDArray[np.float64], alike: NDArray[np.float64] | None, base: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], ...]:
-    """Three columns of PASSAGE: how alike each is to the best, what those like it are worth, and where a walk
-    from one to those like it comes by most often."""
-    count = len(base)
-    if alike is None or count < 2:
-        return np.zeros(count), np.zeros(count), np.zeros(count)
+    alike: NDArray[np.float64], *, fused: NDArray[np.float64], worth: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(3 k, n), for each of k ways to be alike three columns: how alike each of n is to the best, what those like it
+    are worth, and where a walk from one to those like it comes by most often. ``alike`` is (k, n, n) with 0 for
+    themselves; where nothing is alike all is 0."""
+    ways, count = len(alike), len(fused)
     best = np.argsort(-fused, kind="stable")[:_RANK_CONSTANT]
-    feedback = alike[:, best].mean(axis=1)
+    feedback = alike[:, :, best].mean(axis=2)
     near = np.maximum(alike, 0.0) ** _NEIGHBOUR_POWER
     size = min(_NEIGHBOURS, count - 1)
-    nearest = np.argsort(-near, axis=1, kind="stable")[:, :size]
-    weights = np.take_along_axis(near, nearest, axis=1)
-    neighbours = (weights * base[nearest]).sum(axis=1) / (weights.sum(axis=1) + 1e-6)
-    start = np.exp(_WALK_SHARPNESS * (base - base.max()))
+    nearest = np.argsort(-near, axis=2, kind="stable")[:, :, :size]
+    weights = np.take_along_axis(near, nearest, axis=2)
+    neighbours = (weights * worth[nearest]).sum(axis=2) / (weights.sum(axis=2) + 1e-6)
+    start = np.exp(_WALK_SHARPNESS * (worth - worth.max()))
     start /= start.sum()
-    steps = near / (near.sum(axis=1, keepdims=True) + 1e-6)
-    share = start
+    steps = (near / (near.sum(axis=2, keepdims=True) + 1e-6)).transpose(0, 2, 1)
+    share = np.broadcast_to(start[:, None], (ways, count, 1))
     for _ in range(_WALK_STEPS):
-        share = _WALK_SHARE * start + (1 - _WALK_SHARE) * (steps.T @ share)
-    walk = np.log(share + 1e-6)
-    return feedback, neighbours, walk - walk.max()
+        share = _WALK_SHARE * start[:, None] + (1 - _WALK_SHARE) * (steps @ share)
+    walk = np.log(share[:, :, 0] + 1e-6)
+    walk -= walk.max(axis=1, keepdims=True)
+    columns = np.stack([feedback, neighbours, walk], axis=1)  # (k, 3, n)
+    columns[~alike.any(axis=(1, 2))] = 0.0
+    return columns.reshape(3 * ways, count)

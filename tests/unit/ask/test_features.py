@@ -147,7 +147,41 @@ def test_what_the_latent_space_says_of_each_and_of_the_best() -> None:
     assert column(rows, "best_latent") == [0.9, 0.9, 0.9]
 
 
+def test_passages_like_the_best_in_the_latent_space_are_better_than_their_own_words() -> None:
+    cosines = np.array([0.9, 0.1, 0.1], dtype=np.float32)
+    alike = np.array([[0, 0.8, 0.1], [0.8, 0, 0.2], [0.1, 0.2, 0]], dtype=np.float32)
+    words = WordEvidence(asked("pump"), {0: passage("pump"), 1: passage("x"), 2: passage("x")}, mean_words=10)
+    latent = LatentEvidence(cosines, alike)
+    rows = features([found(0, fused=0.9), found(1), found(2)], words=words, nearness=None, latent=latent)
+    for name in ("feedback", "neighbours", "walk"):
+        of_latent = column(rows, f"latent_{name}")
+        assert of_latent[1] > of_latent[2]
+        # Without vectors the two ways to be alike are one.
+        assert column(rows, f"both_{name}") == of_latent
+        spread = column(rows, f"latent_{name}_spread")
+        assert spread[1] > spread[2] and sum(spread) == pytest.approx(0, abs=1e-3)
+
+
+def test_one_alike_in_both_ways_is_before_those_alike_in_one() -> None:
+    vectors = {0: [1.0, 0.0], 1: [0.8, 0.6], 2: [0.8, 0.6], 3: [0.0, 1.0]}
+    near = Nearness(
+        np.array([0.0, 1.0], dtype=np.float32),
+        {number: np.array(vector, dtype=np.float32) for number, vector in vectors.items()},
+        background=0.0,
+    )
+    alike = np.zeros((4, 4), dtype=np.float32)
+    alike[0, 1] = alike[1, 0] = alike[0, 3] = alike[3, 0] = 0.7
+    latent = LatentEvidence(np.zeros(4, dtype=np.float32), alike)
+    words = WordEvidence(asked("pump"), {0: passage("pump"), **dict.fromkeys((1, 2, 3), passage("x"))}, mean_words=10)
+    best_first = [found(0, fused=0.9), found(1), found(2), found(3)]
+    rows = features(best_first, words=words, nearness=near, latent=latent)
+    by_both = column(rows, "both_feedback")
+    assert by_both[1] > by_both[2] and by_both[1] > by_both[3]
+
+
 def test_without_a_latent_space_its_columns_are_nothing() -> None:
     rows = rows_of(asked("lid"), passage("lid"), passage("screw"))
-    for name in ("latent", "latent_below_best", "latent_spread", "latent_feedback", "has_latent", "best_latent"):
+    told = ("latent", "latent_below_best", "latent_spread", "has_latent", "best_latent")
+    of_others = [f"latent_{name}{form}" for name in ("feedback", "neighbours", "walk") for form in ("", "_spread")]
+    for name in (*told, *of_others):
         assert column(rows, name) == [0, 0]
