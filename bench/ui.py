@@ -503,8 +503,8 @@ async def lists(*, documents: int, threads: int) -> dict[str, Any]:
         )
         screen = app.screen
         assert isinstance(screen, LibraryScreen)
-        await timed("documents_end", "end", lambda: screen.cursor == documents - 1)
-        await timed("documents_page", "pageup", lambda: screen.cursor < documents - 1)
+        await timed("documents_end", "end", lambda: screen.cursor == screen.row_count - 1)
+        await timed("documents_page", "pageup", lambda: screen.cursor < screen.row_count - 1)
         await timed("documents_filter_line", "slash", lambda: True)
         await timed("documents_filtered", "7", lambda: 0 < screen.count < documents)
     return figures

@@ -44,16 +44,16 @@ def count_of_pages(count: int, media_type: str) -> str:
 
 def member_name(path: str) -> str:
     """The file's own name; of one in an archive or a mail with the way to it: ``archive.zip › path/in/it``."""
-    outer, *inside = _parts(path)
+    outer, *inside = path_parts(path)
     return MEMBER_ARROW.join((PurePath(outer).name, *inside))
 
 
 def shown_path(path: str) -> str:
     """A path with arrows where it goes into an archive or a mail."""
-    return MEMBER_ARROW.join(_parts(path))
+    return MEMBER_ARROW.join(path_parts(path))
 
 
-def _parts(path: str) -> list[str]:
+def path_parts(path: str) -> list[str]:
     """The file on the disk, and the names inside. A folder whose name ends in an exclamation mark holds files too: it
     has no extension."""
     parts = path.split(MEMBER_MARK)

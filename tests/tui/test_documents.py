@@ -190,7 +190,7 @@ async def test_the_library_lists_and_removes_what_was_marked() -> None:
     session = ScriptedSession()
     async with running(session) as driver:
         await driver.press("f3")
-        await driver.see("docs/kestrel-p40-manual.md", "docs/kestrel-p40-datasheet.pdf", "docs/备用电源.md", "ready")
+        await driver.see("▾ /docs", "kestrel-p40-manual.md", "kestrel-p40-datasheet.pdf", "备用电源.md", "ready")
         await driver.press("space", "space", "delete")
         await driver.see("Remove these 2 documents")
         await driver.press("n")

@@ -43,6 +43,7 @@ from edgerag.ui.tui.keymap_file import Keymap
 from edgerag.ui.tui.keys import Keyed
 from edgerag.ui.tui.keys_first import KeysFirst
 from edgerag.ui.tui.keys_in_order import KeysInOrder
+from edgerag.ui.tui.library_view import LibraryView
 from edgerag.ui.tui.preferences import Preferences
 from edgerag.ui.tui.problem import Problem, ProblemLog
 from edgerag.ui.tui.screens.ask import AskScreen
@@ -123,6 +124,7 @@ class EdgeragApp(Keyed, App[None]):
         self.keys_first = KeysFirst()
         self.keys_in_order = KeysInOrder(self, super().on_event)
         self._picture_paint: PicturePaint | None = None  # once there is a picture that is written over cells
+        self.library_view = LibraryView()
         self._document_view: DocumentView | None = None  # where it was changed while a document was open
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's signature

@@ -6,34 +6,39 @@ import asyncio
 from collections.abc import Sequence
 from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Footer, Input, Static
 
-from edgerag.types import Document
+from edgerag.types import UNKNOWN_LANGUAGE, Document
 from edgerag.ui.output import size
 from edgerag.ui.place import short_path, shown_path
 from edgerag.ui.tui import shown
+from edgerag.ui.tui.document_tree import SEVERAL_LANGUAGES, DocumentTree, Folder, list_of, tree_of
 from edgerag.ui.tui.facts import Facts, library_figure
 from edgerag.ui.tui.problem import Problem
 from edgerag.ui.tui.screens.base import SideScreen
 from edgerag.ui.tui.screens.confirm import ConfirmDialog
-from edgerag.ui.tui.widgets.document_list import DocumentList, document_name
+from edgerag.ui.tui.widgets.document_list import DocumentList, document_name, folder_name
 from edgerag.ui.tui.widgets.line_input import LineInput
 
 _NAMED_IN_QUESTION = 5
 
 
 class LibraryScreen(SideScreen):
-    """A list of documents: search with /, mark with Space, remove with Delete."""
+    """The documents in their folders, or as a list: search with /, mark with Space, remove with Delete."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "back", "Back"),
         Binding("slash", "search", "Search", tooltip="Show only documents with these words in path or title"),
-        Binding("enter", "read", "Read", tooltip="Read the document, chunk by chunk"),
-        Binding("space", "mark", "Mark"),
-        Binding("delete,d", "remove", "Remove", key_display="Del"),
+        Binding("enter", "read", "Open", tooltip="Read the document, chunk by chunk; fold or unfold the folder"),
+        Binding("space", "mark", "Mark", tooltip="Mark the document, or all in the folder"),
+        Binding(
+            "delete,d", "remove", "Remove", key_display="Del", tooltip="Remove what is marked, or what is at the cursor"
+        ),
+        Binding("t", "tree", "Tree / list", tooltip="Documents in their folders, or one list of all"),
         Binding("r", "reload", "Reload", show=False),
     ]
     AUTO_FOCUS = "DocumentList"
@@ -42,11 +47,14 @@ class LibraryScreen(SideScreen):
         super().__init__()
         self._documents: Sequence[Document] = ()
         self._words: Sequence[str] | None = None  # path and title of each, folded; made when somebody searches
+        self._whole: DocumentTree | None = None  # of all documents, as they are looked at; made when it is shown
         self._shown: Sequence[Document] = ()
         self._marked: set[int] = set()
         self._title = Static(classes="title")
         self._search = LineInput(placeholder="Words of path or title", classes="search")
         self._notice = Static(classes="notice")
+        self._folded_in_search: set[str] = set()
+        self._headings = Static(classes="headings")
         self._list = DocumentList()
         self._detail = Static(classes="detail")
         self._search.display = False
@@ -55,7 +63,7 @@ class LibraryScreen(SideScreen):
         yield self._title
         yield self._search
         yield self._notice
-        yield Static(DocumentList.headings(), classes="headings")
+        yield self._headings
         yield self._list
         yield self._detail
         yield Footer(show_command_palette=False, compact=True)
@@ -66,21 +74,29 @@ class LibraryScreen(SideScreen):
         self._say(Content("Loading …"))
         self.action_reload()
 
+    def on_resize(self, event: events.Resize) -> None:
+        self._headings.update(DocumentList.headings(event.size.width))
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's signature
         match action:
             case "mark" | "read":
-                return self._list.at_cursor is not None
+                return len(self._list) > 0
             case "remove":
-                return bool(self._marked) or self._list.at_cursor is not None
-            case "search":
+                return bool(self._marked) or len(self._list) > 0
+            case "search" | "tree":
                 return bool(self._documents)
             case _:
                 return True
 
     @property
     def count(self) -> int:
-        """Of the documents that are shown."""
+        """Of the documents that are shown, in folded folders too."""
         return len(self._shown)
+
+    @property
+    def row_count(self) -> int:
+        """Of folders and documents, those in folded folders left out."""
+        return len(self._list)
 
     @property
     def cursor(self) -> int:
@@ -91,7 +107,7 @@ class LibraryScreen(SideScreen):
 
     async def _load(self) -> None:
         self._documents = await asyncio.to_thread(self.session.documents)
-        self._words = None
+        self._words = self._whole = None
         self._marked &= {document.id for document in self._documents} if self._marked else set()
         self._list.show_marks(frozenset(self._marked))
         await self._show()
@@ -100,16 +116,24 @@ class LibraryScreen(SideScreen):
         """Those that have all the words that are searched for."""
         typed = self._search.value
         wanted = typed.casefold().split()
-        documents = self._documents
-        found = documents
+        documents, view = self._documents, self.edgerag.library_view
+        found, tree, arrange = documents, self._whole, tree_of if view.as_tree else list_of
         if wanted:
             if self._words is None:
                 self._words = await asyncio.to_thread(lambda: [_words(each) for each in documents])
             found = await asyncio.to_thread(_having, documents, self._words, wanted)
-        if typed != self._search.value or documents is not self._documents:
+            tree = None
+        if tree is None:
+            tree = await asyncio.to_thread(arrange, found)
+        as_wanted = arrange is (tree_of if view.as_tree else list_of)
+        if typed != self._search.value or documents is not self._documents or not as_wanted:
             return  # something else is wanted meanwhile
+        if wanted:
+            self._folded_in_search = set()  # what was found is in sight
+        else:
+            self._whole = tree
         self._shown = found
-        self._list.show(found)
+        self._list.show(tree, self._folded_in_search if wanted else view.folded)
         self.refresh_bindings()
         if not documents:
             self._say(
@@ -119,6 +143,13 @@ class LibraryScreen(SideScreen):
             self._say(Content(f"{len(found):,} of {len(documents):,} documents; Esc shows all."))
         else:
             self._say(Content())
+
+    def action_tree(self) -> None:
+        """A tree instead of a list, or a list instead of a tree, from now on."""
+        view = self.edgerag.library_view
+        view.as_tree = not view.as_tree
+        self._whole = None
+        self.start(self._show(), failed=self._fail)
 
     def action_search(self) -> None:
         self._search.display = True
@@ -151,16 +182,18 @@ class LibraryScreen(SideScreen):
         self._title.update(Content("\n").join([name, shown.line(more, 300, "$foreground 70%")]))
 
     def on_document_list_highlighted(self) -> None:
-        document = self._list.at_cursor
-        self._detail.update(_detail(document) if document else Content())
+        node = self._list.node_at_cursor
+        if node is None:
+            self._detail.update(Content())
+        else:
+            self._detail.update(_detail(node) if isinstance(node, Document) else _folder_detail(node))
 
     def action_mark(self) -> None:
-        document = self._list.at_cursor
-        if document is None:
-            return
-        self._marked ^= {document.id}
+        """All in a folder, or none of them where all are marked."""
+        chosen = {document.id for document in self._list.documents_at_cursor()}
+        self._marked = self._marked - chosen if chosen <= self._marked else self._marked | chosen
         self._list.show_marks(frozenset(self._marked))
-        self._list.action_move(1)
+        self._list.go_behind()
 
     def on_document_list_chosen(self) -> None:
         self.action_read()
@@ -169,6 +202,8 @@ class LibraryScreen(SideScreen):
         document = self._list.at_cursor
         if document is not None:
             self.start(self._read(document), failed=self._fail, opens=True)
+        else:
+            self._list.toggle()
 
     async def _read(self, document: Document) -> None:
         from edgerag.ui.tui.screens.chunks import ChunksScreen
@@ -182,14 +217,16 @@ class LibraryScreen(SideScreen):
             self.notify("It has no text to read. (r reads the list anew.)", severity="warning", markup=False)
 
     def action_remove(self) -> None:
-        at_cursor = self._list.at_cursor
-        marked = [each for each in self._documents if each.id in self._marked]
-        chosen = marked or ([at_cursor] if at_cursor else [])
+        chosen = [each for each in self._documents if each.id in self._marked]
+        folder = None if chosen else self._list.folder_at_cursor
+        chosen = chosen or self._list.documents_at_cursor()
         if chosen:
-            self.start(self._confirm_and_remove(chosen), failed=self._fail, opens=True)
+            self.start(self._confirm_and_remove(chosen, folder), failed=self._fail, opens=True)
 
-    async def _confirm_and_remove(self, chosen: Sequence[Document]) -> None:
-        if not await self.app.push_screen_wait(ConfirmDialog(_question(chosen), agree="Remove")):
+    async def _confirm_and_remove(self, chosen: Sequence[Document], folder: Folder | None) -> None:
+        """``folder``: the one under the cursor, of which all that is shown is chosen."""
+        question = _question(chosen, folder_name(folder) if folder else "")
+        if not await self.app.push_screen_wait(ConfirmDialog(question, agree="Remove")):
             return
         self._say(Content("Removing …"))
         removed = await asyncio.to_thread(self.session.remove, [f"#{document.id}" for document in chosen])
@@ -226,12 +263,29 @@ def _detail(document: Document) -> Content:
     return Content("\n").join(lines)
 
 
-def _question(chosen: Sequence[Document]) -> Content:
+def _folder_detail(folder: Folder) -> Content:
+    facts = f"{folder.document_count:,} document{'' if folder.document_count == 1 else 's'}"
+    if folder.language not in (UNKNOWN_LANGUAGE, SEVERAL_LANGUAGES):
+        facts += f", language {folder.language}"
+    if folder.pending_count:
+        facts += f", {folder.pending_count:,} chunks not yet searchable by meaning"
+    lines = [Content.assemble(shown.line(folder_name(folder), 200, "bold"), "  ", (facts, "$foreground 70%"))]
+    if folder.problem_count:
+        warnings = f"{folder.problem_count:,} warning{'' if folder.problem_count == 1 else 's'} in it"
+        lines.append(Content.styled(warnings, "$text-warning"))
+    return Content("\n").join(lines)
+
+
+def _question(chosen: Sequence[Document], folder: str) -> Content:
+    """``folder``: the name of the one that they are in; "" where they were chosen one by one."""
     named = [
         Content.assemble("  ", shown.line(shown_path(short_path(d.path)), 200)) for d in chosen[:_NAMED_IN_QUESTION]
     ]
     if len(chosen) > _NAMED_IN_QUESTION:
-        named.append(Content(f"  and {len(chosen) - _NAMED_IN_QUESTION} more"))
-    count = "this document" if len(chosen) == 1 else f"these {len(chosen)} documents"
+        named.append(Content(f"  and {len(chosen) - _NAMED_IN_QUESTION:,} more"))
+    count = "this document" if len(chosen) == 1 else f"these {len(chosen):,} documents"
+    if folder:
+        s = "" if len(chosen) == 1 else "s"
+        count = f"{len(chosen):,} document{s} in {shown.fitted(folder, 100)}"
     first = Content.styled(f"Remove {count} from the library?", "bold")
     return Content("\n").join([first, *named, Content.styled("The files themselves stay.", "$foreground 70%")])
