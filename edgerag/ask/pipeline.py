@@ -108,12 +108,14 @@ def ask(
     unfinished: Unfinished | None = None,
     hit_limit: int = _TOLD_HITS,
     cancelled: CancelCheck,
+    ready: Callable[[], None] | None = None,
     stopwatch: Stopwatch | None = None,
 ) -> Iterator[AskEvent]:
     """Answers ``question`` from the documents of ``library`` that ``where`` lets through. Of the hits
     ``hit_limit`` are told, and those that are judged in any case. With ``unfinished`` nothing
     is looked up: that answer goes on where it ended, and the first AnswerDelta says again what there was of it.
-    ``stopwatch``: where the times of the stages are noted, for who wants them of an answer that fails, too.
+    ``ready`` is called first, in another thread, and may take as long as a model takes to be read: what it raises is
+    raised. ``stopwatch``: where the times of the stages are noted, for who wants them of an answer that fails, too.
 
     The suppliers are called only when needed, and in another thread, so that they may wait for a
     model to load. Without an embedder words alone are searched; without a chat model, or with
@@ -136,6 +138,8 @@ def ask(
         stopwatch=stopwatch or Stopwatch(),
     )
     try:
+        if ready is not None:
+            wait(start(ready, name="ready-to-ask"), cancelled)
         for event in asking.events():
             began_ns = perf_counter_ns()
             yield event

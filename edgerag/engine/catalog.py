@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import re
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -74,6 +75,7 @@ class Catalog:
         self._manifest_file = manifest_file
         # What this catalogue tried itself, by the key of the file: all there is where no state can be kept.
         self._tried: dict[str, FileRecord] = {}
+        self._examining: dict[str, threading.Lock] = {}  # by the key of the file: it is read by one thread at a time
 
     def manifest(self) -> dict[str, ManifestEntry]:
         """The entries of the manifest by name. Raises UsageError when it is wrong."""
@@ -228,17 +230,25 @@ class Catalog:
 
     def _checked(self, place: _Place, kind: ModelKind, state: State) -> ModelFile:
         record = self._remembered(place, state)
+        if record is None or record.engine != engine_fingerprint():
+            with self._examining.setdefault(self._key(place.path), threading.Lock()):
+                record = self._tried_now(place, kind)
+        _check_kind(place.name, record.kind, kind)
+        if record.trouble:
+            trouble: type[ModelError] = getattr(errors, record.trouble_kind)
+            raise trouble(record.trouble, remedy="Pull or add it again; `edgerag models verify` tries it again.")
+        return _model_file(place, record)
+
+    def _tried_now(self, place: _Place, kind: ModelKind) -> FileRecord:
+        """Reads the file and has it loaded, as far as no other thread has done so just now."""
+        state = self._state()
+        record = self._remembered(place, state)
         if record is None:
             header = read_header(place.path)
             _check_kind(place.name, header.kind, kind)
             record = self._examine(place, header, state.files.get(self._key(place.path)))
         _check_kind(place.name, record.kind, kind)
-        if record.engine != engine_fingerprint():
-            record = self._try(place, record)
-        if record.trouble:
-            trouble: type[ModelError] = getattr(errors, record.trouble_kind)
-            raise trouble(record.trouble, remedy="Pull or add it again; `edgerag models verify` tries it again.")
-        return _model_file(place, record)
+        return record if record.engine == engine_fingerprint() else self._try(place, record)
 
     def _examine(self, place: _Place, header: Header, before: FileRecord | None) -> FileRecord:
         """A record of a file not seen like this before; not tried yet. Raises ModelDamaged when it must

@@ -30,6 +30,8 @@ _LONGEST_TEXT = 8192
 # Threads that wait for each other at every layer cost a short text more than they give: a question of 16 tokens takes
 # 3.6 ms by one thread and 8 by two, one of 64 the same by both (docs/decisions/021).
 _TOKENS_PER_THREAD = 64
+# Passages that are computed at once, by the thread that asks: between more of them others are let past.
+_FEW = 4
 # Each has working memory of its own: 30 MB for a text of 256 tokens. With more cores a worker has several threads.
 MOST_WORKERS = 8
 
@@ -110,7 +112,7 @@ class LlamaEmbedder:
         """(n, dim) float32, unit rows; texts longer than ``max_tokens`` are cut. Raises UsageError for an empty one."""
         passages = self.passage_tokens(texts)
         count = self._wanted_workers
-        if len(texts) < 2 * count or count == 1:
+        if len(texts) < max(_FEW, 2 * count):
             return self.unit(self._workers[0].compute(passages, threads=self._threads), texts)
         with self._gathered:
             vectors = self._team(count).compute(passages, dimension=self._identity.dimension)

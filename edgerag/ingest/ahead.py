@@ -52,7 +52,7 @@ class WasRead:
 
 class ParseAhead:
     """A thread that feeds one parser process with the files in their order. ``known_sha256`` gives the checksum that
-    is known for the path of a member, or ""."""
+    is known for the path of a member, or "". ``clock`` gives the seconds that reading takes."""
 
     def __init__(
         self,
@@ -61,10 +61,12 @@ class ParseAhead:
         *,
         known_sha256: Callable[[str], str] = lambda _: "",
         stopwatch: Stopwatch | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._files = files
         self._parser = parser
         self._known_sha256 = known_sha256
+        self._clock = clock
         self._stopwatch = stopwatch or Stopwatch(most_spans=0)
         self._members = 0  # of the present file
         self._around_sha256 = ""
@@ -129,7 +131,7 @@ class ParseAhead:
     def _read(self, file: ToRead, member: tuple[str, ...]) -> bool:
         """Reads one and all that is in it; False when stopped."""
         self._current = path = member_path(file.candidate.path, member)
-        started = time.monotonic()
+        started = self._clock()
         with self._stopwatch.measure_beside("parse") as facts:
             reply = self._parser.read(
                 file.candidate.path,
@@ -138,7 +140,7 @@ class ParseAhead:
                 stopped=lambda: self._stopped,
             )
             facts |= {"bytes": file.candidate.size_bytes, "result": type(reply).__name__.lower()}
-        seconds = time.monotonic() - started
+        seconds = self._clock() - started
         if reply is None:
             return False
         around = self._around_sha256 if member else ""

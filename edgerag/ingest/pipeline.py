@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edgerag.config import ChunkSettings, IngestSettings
+from edgerag.hold import Hold
 from edgerag.ingest.ahead import ToRead
 from edgerag.ingest.discover import Discovery, discover
 from edgerag.ingest.ignore import Selection
@@ -55,6 +56,7 @@ def ingest(
     prune: bool = False,
     ocr_again: bool = False,
     cancelled: CancelCheck,
+    hold: Hold | None = None,
     stopwatch: Stopwatch | None = None,
 ) -> Iterator[IngestEvent]:
     """Brings the library in line with the files under ``paths``; the last event is IngestDone.
@@ -63,8 +65,8 @@ def ingest(
     protected. With ``changed`` only these absolute paths under ``paths`` are looked at; ``withheld`` are never read.
     What came from a named folder, or a mounted one below it, in which there is no file any more stays, since a disk
     may not be mounted there, unless ``prune`` says that it is meant. With ``ocr_again`` what OCR can read is read
-    again, though it did not change, where another mode or other languages of it were at hand then. ``stopwatch``: where
-    the times of the stages are noted.
+    again, though it did not change, where another mode or other languages of it were at hand then. While it is
+    on ``hold`` nothing is done, and its times stand still. ``stopwatch``: where the times of the stages are noted.
 
     Raises UsageError for a path that does not exist, and what the library and the embedder raise
     (StorageFull, LibraryBusy, ModelError, ...).
@@ -77,7 +79,18 @@ def ingest(
         facts["files"] = len(discovery.files)
     # One who asks for single paths saw them go, unless it was with the whole disk.
     keeps: Keeps = "nothing" if prune else "emptied" if changed is None else "unmounted"
-    run = _Run(library, embedder, settings, chunks, tuple(tags), tuple(passwords), keeps, ocr_again, cancelled)
+    run = _Run(
+        library,
+        embedder,
+        settings,
+        chunks,
+        tuple(tags),
+        tuple(passwords),
+        keeps,
+        ocr_again,
+        cancelled,
+        hold or Hold(),
+    )
     run.stopwatch = stopwatch
     return run.events(discovery)
 

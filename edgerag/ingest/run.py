@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from edgerag.config import ChunkSettings, IngestSettings
+from edgerag.hold import Hold
 from edgerag.index.documents import UNREAD_NS, Touched
 from edgerag.ingest.known import Known
 from edgerag.ingest.outcome import file_report
@@ -50,6 +50,7 @@ class Run:
         keeps: Keeps,
         ocr_again: bool,
         cancelled: CancelCheck,
+        hold: Hold,
     ) -> None:
         self._library = library
         self._embedder = embedder
@@ -59,8 +60,10 @@ class Run:
         self._passwords = passwords
         self._keeps = keeps
         self._recognition = Recognition(settings, again=ocr_again)
-        self._cancelled = cancelled
-        self._pace = Pace(settings, cancelled=cancelled)
+        self._hold = hold
+        self._is_to_stop = cancelled
+        self._cancelled = hold.waiting(cancelled)
+        self._pace = Pace(settings, cancelled=self._cancelled)
         self.stopwatch = Stopwatch(most_spans=0)
         self._reports: dict[str, FileReport] = {}
         self._sizes: dict[str, int] = {}  # of the files that were found
@@ -70,7 +73,7 @@ class Run:
         self._beyond_limits: set[str] = set()  # files in which something was too large: a limit may be raised
         self._broken_off: set[str] = set()  # files that went while their members were read
         self._closed: dict[str, list[str]] = defaultdict(list)  # by file, the members that could not be read
-        self._progress = Progress(files_total=0, clock=time.monotonic)
+        self._progress = Progress(files_total=0, clock=hold.clock)
         self._told_at = float("-inf")
         self._notes: dict[str, None] = {}  # each once, in order
 

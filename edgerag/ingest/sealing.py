@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator
 from queue import SimpleQueue
 from typing import Protocol, TypeVar
 
+from edgerag.hold import Hold
 from edgerag.types import CancelCheck, MergeProgress, MergeReport
 
 Event = TypeVar("Event")
@@ -32,18 +33,24 @@ def seal(
     cancelled: CancelCheck,
     event: Callable[[str], Event],
     give_way: Callable[[], None],
+    hold: Hold | None = None,
 ) -> Generator[Event, None, MergeReport]:
     """Seals the library; yields ``event(sentence)`` as it goes on, and returns what was done. ``give_way`` lets past
-    who asks something.
+    who asks something; while it is on ``hold`` nothing is done.
 
     Raises what Library.seal raises. A consumer that stops listening cancels it.
     """
     news: SimpleQueue[MergeProgress | MergeReport | BaseException] = SimpleQueue()
     abandoned = threading.Event()
 
+    def is_over() -> bool:
+        return abandoned.is_set() or cancelled()
+
+    waiting = is_over if hold is None else hold.waiting(is_over)
+
     def is_to_stop() -> bool:
         give_way()  # asked between two steps, which is where a question can be let past
-        return abandoned.is_set() or cancelled()
+        return waiting()
 
     def run() -> None:
         try:

@@ -57,7 +57,8 @@ class Storing(WithoutReading):
             report = yield from seal(
                 self._library,
                 merge=merge,
-                cancelled=self._cancelled,
+                cancelled=self._is_to_stop,
+                hold=self._hold,
                 event=self._progress.event,
                 give_way=self._library.give_way,
             )
@@ -94,8 +95,11 @@ class Storing(WithoutReading):
             niceness=self._settings.nice,
             passwords=self._passwords,
             recogniser=self._recognition.recogniser,
+            hold=self._hold,
         )
-        ahead = ParseAhead(to_read, parser, known_sha256=self._comparable_sha256, stopwatch=self.stopwatch)
+        ahead = ParseAhead(
+            to_read, parser, known_sha256=self._comparable_sha256, stopwatch=self.stopwatch, clock=self._hold.clock
+        )
         try:
             while True:
                 if self._cancelled():
@@ -115,6 +119,8 @@ class Storing(WithoutReading):
                     return False
                 else:
                     yield self._progress.event(ahead.current)
+        except Cancelled:  # in the midst of a document or of a batch, where it was held
+            return True
         finally:
             ahead.close()
 
@@ -122,7 +128,7 @@ class Storing(WithoutReading):
         candidate, path = result.candidate, result.path
         reply = self._as_known(result)
         document = self._known.documents.get(path)
-        started = time.monotonic() - result.seconds
+        started = self._hold.clock() - result.seconds
         to_embed = 0
         if result.member:
             self._progress.files_total += 1
@@ -136,7 +142,7 @@ class Storing(WithoutReading):
                     yield self._progress.event("loading the embedder")
                 read = replace(found, language=language_of(found))
                 chunk_count, to_embed = self._put(result, read, reply.state, started=started)
-                seconds = time.monotonic() - started
+                seconds = self._hold.clock() - started
                 report = self._report(path, "ingested", holding(reply), read, chunk_count, seconds=seconds)
                 # Texts that stand in other documents bring their vectors without being embedded.
                 if to_embed < chunk_count and self._library.seal_is_due():
@@ -258,7 +264,7 @@ class Storing(WithoutReading):
                 mtime_ns=state.mtime_ns,
                 tags=self._tags,
                 content_bytes=state.content_bytes,
-                seconds=round(time.monotonic() - started, 3),
+                seconds=round(self._hold.clock() - started, 3),
                 around_sha256=result.around_sha256,
                 ocr=self._recognition.manner(document.media_type),
             )
@@ -274,13 +280,16 @@ class Storing(WithoutReading):
         return len(pieces), len(pending) - len(vectors)
 
     def _letting_past(self, count_tokens: Callable[[str], int]) -> Callable[[str], int]:
-        """The same, but for waiting while somebody asks: a long document is chunked for seconds."""
+        """The same, but for waiting while somebody asks or holds the ingest: a long document is chunked for seconds.
+        Raises Cancelled where it is stopped while it is held."""
         looked_at = time.monotonic()
 
         def counted(text: str) -> int:
             nonlocal looked_at
             if time.monotonic() - looked_at >= _LET_PAST_EVERY_S:
                 self._library.give_way()
+                if self._hold.wait(self._is_to_stop):
+                    raise Cancelled("The ingest was stopped while it was held.")
                 looked_at = time.monotonic()
             return count_tokens(text)
 
@@ -321,7 +330,7 @@ class Storing(WithoutReading):
     def _embed_batch(self) -> Iterator[IngestEvent]:
         stored = self._library.pending_chunks(self._settings.batch_chunks)
         if stored:
-            started = time.monotonic()
+            started = self._hold.clock()
             vectors = self._known_vectors([item.id for item in stored])
             texts = {item.chunk.embedding_text: item.id for item in stored if item.id not in vectors}
             if texts:
@@ -334,7 +343,7 @@ class Storing(WithoutReading):
                 facts |= {"what": "vectors", "chunks": len(stored)}
                 self._library.put_vectors([item.id for item in stored], np.stack([vectors[item.id] for item in stored]))
             self._progress.batch_embedded(
-                len(stored), pending=self._library.pending_count(), seconds=time.monotonic() - started
+                len(stored), pending=self._library.pending_count(), seconds=self._hold.clock() - started
             )
             yield self._progress.event(stored[-1].path)
             if self._library.seal_is_due():

@@ -14,6 +14,7 @@ from edgerag.types import (
     AnswerDone,
     AskEvent,
     CancelCheck,
+    EmbedderIdentity,
     Filter,
     HitsFound,
     SearchResult,
@@ -50,11 +51,9 @@ class Asking(Wiring):
         from edgerag.index.right_of_way import asking
 
         read_question(question)  # what is wrong with the question itself is said first
-        if self.settings.models.chat and self._own_models and self._has_model:
-            self.catalog.find("chat", self.settings.models.chat)  # one asked for by name must be there
         self._follow_library()
         with self._tuning.at_work() if self._tunes else nullcontext(), self._asking.use() as library:
-            self._begin(library)
+            self._look_at(library)
             self._states().begin()
             self._tokens().begin()
             self.warm()
@@ -64,7 +63,7 @@ class Asking(Wiring):
                 ask,
                 question,
                 library=library,
-                embedder=self._embedder,
+                embedder=lambda: self._embedder(),  # `ready` may put another in its place
                 generator=self._generator,
                 retrieval=retrieval,
                 generation=generation,
@@ -73,6 +72,7 @@ class Asking(Wiring):
                 second_look=None if retrieval.second_look == "off" else self._second_look(),
                 unfinished=unfinished,
                 cancelled=cancelled,
+                ready=partial(self._check_models, library.identity),
             )
             events = self._recorder.asked(answering, began=began)
             events = forecasts.watched(events, retrieval=retrieval, generation=generation, note=note)
@@ -127,12 +127,23 @@ class Asking(Wiring):
 
     def _begin(self, library: Library | Shelf) -> None:
         """Raises EmbedderMismatch if nothing in it was made with the embedder in use, LibraryError."""
+        self._look_at(library)
+        self._check_embedder(library.identity)
+
+    def _look_at(self, library: Library | Shelf) -> None:
+        """Raises LibraryError."""
         from edgerag.index.shelf import Shelf
 
         if isinstance(library, Shelf):
             library.begin()
-        self._check_embedder(library.identity)
         library.look_at_rest()
+
+    def _check_models(self, identity: EmbedderIdentity) -> None:
+        """Takes as long as reading a model where it was never used before. Raises ModelError if the one that is asked
+        for by name is not there, EmbedderMismatch."""
+        if self.settings.models.chat and self._own_models and self._has_model:
+            self.catalog.find("chat", self.settings.models.chat)
+        self._check_embedder(identity)
 
     def warm(self) -> None:
         """Starts loading the models in the background."""
@@ -145,9 +156,11 @@ class Asking(Wiring):
     def _other_embedder_note(self, library: Library) -> str:
         return self._changeover.note(library) if self._own_models else ""
 
-    def _notes(self, library: Library | Shelf, where: Filter | None) -> tuple[str, ...]:
-        """What to say beside an answer: what was not asked of several libraries; that another embedder is wanted; that
-        documents were left out because their language was never told."""
+    def _notes(
+        self, library: Library | Shelf, where: Filter | None, *, looks_at_models: bool = True
+    ) -> tuple[str, ...]:
+        """What to say beside an answer: what was not asked of several libraries; that another embedder is wanted, for
+        which that may have to be read; that documents were left out because their language was never told."""
         from edgerag.index.filters import untold_note
         from edgerag.index.shelf import Shelf
 
@@ -156,7 +169,7 @@ class Asking(Wiring):
         traces = self._recorder.troubles()
         if isinstance(library, Shelf):
             return (*library.left_out, *filter(None, [untold, library.damage_note()]), *traces)
-        own = (self._other_embedder_note(library), untold, library.damage_note())
+        own = (self._other_embedder_note(library) if looks_at_models else "", untold, library.damage_note())
         return (*filter(None, own), *traces)
 
     def _with_notes(
@@ -164,10 +177,11 @@ class Asking(Wiring):
     ) -> Iterator[AskEvent]:
         """``events``; the last one also says the notes."""
         for event in events:
-            if isinstance(event, AnswerDone) and (notes := self._notes(library, where)):
-                yield replace(event, answer=replace(event.answer, notes=(*event.answer.notes, *notes)))
-            else:
-                yield event
+            if isinstance(event, AnswerDone):
+                goes_on = event.answer.stop_reason != "cancelled"  # who stops an answer waits for no model
+                notes = (*event.answer.notes, *self._notes(library, where, looks_at_models=goes_on))
+                event = replace(event, answer=replace(event.answer, notes=notes))
+            yield event
 
     def _second_look(self) -> SecondLook | None:
         from edgerag.ask.second_look import SecondLook

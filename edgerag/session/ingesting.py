@@ -10,7 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edgerag.errors import UsageError
+from edgerag.errors import Cancelled, UsageError
+from edgerag.hold import Hold
 from edgerag.locations import is_there, user_path
 from edgerag.session.wiring import Wiring, never
 from edgerag.supplier import Supplier
@@ -46,11 +47,13 @@ class Ingesting(Wiring):
         prune: bool = False,
         ocr_again: bool = False,
         cancelled: CancelCheck = never,
+        hold: Hold | None = None,
     ) -> Iterator[IngestEvent]:
         """Reads documents into the library, making it if there is none, and gives them ``tags``. The passwords are
         tried on protected files, and kept nowhere. With ``changed`` only these absolute paths under ``paths`` are
         looked at; ``withheld`` are never read. With ``prune`` a named folder in which nothing is left
         loses its documents. With ``ocr_again`` what OCR can read is read again where other settings of it held then.
+        Whoever has ``hold`` can pause it; when it is over that is let go.
 
         Raises EdgeragError.
         """
@@ -62,7 +65,13 @@ class Ingesting(Wiring):
         if changed is None:
             _check_there(paths)
         self._refuse_other_embedder()
-        with self.making() as (library, embedder):
+        held = hold or Hold()
+
+        def between() -> None:
+            if held.wait(cancelled):
+                raise Cancelled("The ingest was stopped while it was held.")
+
+        with _let_go(held), self.making(between) as (library, embedder):
             reading = partial(
                 ingest,
                 paths,
@@ -77,6 +86,7 @@ class Ingesting(Wiring):
                 prune=prune,
                 ocr_again=ocr_again,
                 cancelled=cancelled,
+                hold=held,
             )
             for event in self._recorder.ingested(reading):
                 yield _with_trouble(event, embedder.made())
@@ -165,8 +175,9 @@ class Ingesting(Wiring):
         return list(chosen.values())
 
     @contextmanager
-    def making(self) -> Iterator[tuple[Library, Supplier[Embedder]]]:
+    def making(self, between: Callable[[], None] | None = None) -> Iterator[tuple[Library, Supplier[Embedder]]]:
         """The library, made if there is none and open for writing, and what gives the embedder of many passages.
+        ``between`` two of them this is called, and may wait.
 
         Raises EdgeragError.
         """
@@ -188,7 +199,7 @@ class Ingesting(Wiring):
 
         with (
             self._with_own_key(opened) as library,
-            self._bulk_embedder(library.give_way) as embedder,
+            self._bulk_embedder(_one_after_the_other(library.give_way, between)) as embedder,
         ):
             yield library, embedder
 
@@ -241,6 +252,24 @@ class Ingesting(Wiring):
             between=between,
             niceness=self.settings.ingest.nice,
         )
+
+
+@contextmanager
+def _let_go(hold: Hold) -> Iterator[None]:
+    """At the end nothing waits any more."""
+    try:
+        yield
+    finally:
+        hold.end()
+
+
+def _one_after_the_other(first: Callable[[], None], second: Callable[[], None] | None) -> Callable[[], None]:
+    def both() -> None:
+        first()
+        if second is not None:
+            second()
+
+    return both
 
 
 def _check_there(paths: Sequence[Path]) -> None:

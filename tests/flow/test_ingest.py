@@ -10,7 +10,9 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +23,7 @@ from unit.ingest import craft
 
 from edgerag.config import ChunkSettings, IngestSettings
 from edgerag.errors import StorageFull, UsageError
+from edgerag.hold import Hold
 from edgerag.index.hnsw import format as layout
 from edgerag.index.hnsw.residency import Residency
 from edgerag.index.library import Library, open_library
@@ -64,6 +67,7 @@ class Bench:
         prune: bool = False,
         ocr_again: bool = False,
         changed: Collection[str] | None = None,
+        hold: Hold | None = None,
     ) -> Iterator[IngestEvent]:
         return ingest(
             paths or (self.folder,),
@@ -76,6 +80,7 @@ class Bench:
             ocr_again=ocr_again,
             changed=changed,
             cancelled=cancelled,
+            hold=hold,
         )
 
     def run(self, *paths: Path, settings: IngestSettings = IngestSettings(), **more: object) -> IngestDone:  # noqa: B008
@@ -530,6 +535,17 @@ class TestSealing:
         assert [thread.name for thread in threading.enumerate() if thread.name == "sealing"] == []
         assert {finding.severity for finding in bench.library.verify()} == {"ok"}
 
+    def test_whoever_stops_listening_stops_a_sealing_that_is_held(self, bench: Bench) -> None:
+        bench.write("a.md", chapters(10))
+        hold = Hold()
+        run = bench.start(settings=self.settings, hold=hold)
+        for event in run:
+            if isinstance(event, IngestProgress) and event.current.startswith("sealing the index: "):
+                hold.begin()
+                break
+        run.close()  # type: ignore[attr-defined]
+        assert [thread.name for thread in threading.enumerate() if thread.name == "sealing"] == []
+
     def test_a_full_disk_while_sealing_is_told(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
         from edgerag.index import construction
 
@@ -675,3 +691,94 @@ def test_a_file_whose_time_no_64_bits_hold_is_read_like_any_other(bench: Bench, 
         pytest.skip("this file system cannot keep such a time")
     assert [report.outcome for report in bench.run().reports] == ["ingested"]
     assert [report.outcome for report in bench.run().reports] == ["unchanged"]
+
+
+class TestHeld:
+    """A run that somebody holds."""
+
+    settings = IngestSettings(batch_chunks=4)
+
+    def held_at(
+        self, bench: Bench, hold: Hold, at: Callable[[IngestEvent], bool], stop: threading.Event
+    ) -> Future[list[IngestEvent]]:
+        """A run that goes on in another thread, once it is held where ``at(event)``; gives all its events."""
+        reached = threading.Event()
+
+        def consume() -> list[IngestEvent]:
+            events = []
+            for event in bench.start(settings=self.settings, cancelled=stop.is_set, hold=hold):
+                events.append(event)
+                if not reached.is_set() and at(event):
+                    hold.begin()
+                    reached.set()
+            return events
+
+        running = ThreadPoolExecutor(1).submit(consume)
+        assert reached.wait(60)
+        return running
+
+    @pytest.mark.parametrize("place", ["without reading", "reading", "embedding", "sealing"])
+    def test_it_waits_and_goes_on_as_if_nothing_had_been(self, bench: Bench, place: str) -> None:
+        def at(event: IngestEvent) -> bool:
+            match place:
+                case "without reading":
+                    return isinstance(event, FilesDiscovered)
+                case "reading":
+                    return isinstance(event, FileDone)
+                case "embedding":
+                    return isinstance(event, IngestProgress) and event.chunks_done > 0
+            return isinstance(event, IngestProgress) and event.current.startswith("sealing the index")
+
+        now = [0.0]
+        hold = Hold(lambda: now[0])
+        for number in range(3):
+            bench.write(f"{number}.md", chapters(5 + number))
+        running = self.held_at(bench, hold, at, threading.Event())
+        with pytest.raises(TimeoutError):
+            running.result(timeout=0.5)
+        now[0] += 3600
+        hold.end()
+        events = running.result()
+        done = events[-1]
+        assert isinstance(done, IngestDone) and not done.interrupted
+        assert (done.count("ingested"), done.seconds) == (3, 0), "the hour in which it was held is none of its own"
+        assert (bench.library.pending_count(), bench.library.status().unsealed_count) == (0, 0)
+        told = [event for event in events if isinstance(event, IngestProgress)]
+        assert all(event.seconds_left in (None, 0) for event in told)
+
+    @pytest.mark.parametrize("what", [FilesDiscovered, FileDone])
+    def test_it_is_stopped_though_it_is_held(self, bench: Bench, what: type[IngestEvent]) -> None:
+        for number in range(3):
+            bench.write(f"{number}.md", chapters(5))
+        hold, stop = Hold(), threading.Event()
+        running = self.held_at(bench, hold, lambda event: isinstance(event, what), stop)
+        stop.set()
+        done = running.result()[-1]
+        assert isinstance(done, IngestDone) and done.interrupted
+        assert hold.is_on, "it was not let go"
+        assert bench.run().count("failed") == 0
+        assert len(bench.library.documents()) == 3 and bench.library.pending_count() == 0
+
+    def test_a_long_document_is_held_while_it_is_cut_into_chunks(self, bench: Bench) -> None:
+        hold, stop, reached = Hold(), threading.Event(), threading.Event()
+        counted = bench.embedder.count_tokens
+
+        def count_tokens(text: str) -> int:
+            if not reached.is_set():
+                hold.begin()
+                reached.set()
+            time.sleep(0.001)
+            return counted(text)
+
+        bench.embedder.count_tokens = count_tokens  # type: ignore[method-assign]
+        bench.write("a.md", chapters(40))
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(lambda: list(bench.start(hold=hold, cancelled=stop.is_set)))
+            assert reached.wait(60)
+            with pytest.raises(TimeoutError):
+                running.result(timeout=0.5)
+            assert bench.library.documents() == []
+            stop.set()
+            done = running.result()[-1]
+        assert isinstance(done, IngestDone) and done.interrupted and not done.reports
+        assert bench.run().count("ingested") == 1, "the next run reads it"

@@ -22,6 +22,7 @@ from edgerag.engine.recommend import MachineSpeed, recommend
 from edgerag.engine.tuning.choice import Choice
 from edgerag.engine.tuning.record import Measurement, Tuning
 from edgerag.errors import DocumentGone, DocumentUnsupported, LibraryMissing, UsageError
+from edgerag.hold import Hold
 from edgerag.locations import Locations
 from edgerag.session.upgrading import Upgrading
 from edgerag.threads.sources import find_again
@@ -322,7 +323,10 @@ class ScriptedSession:
 
     # ------------------------------------------------------------ the library
 
-    def ingest(self, paths: Sequence[Path], *, cancelled: Callable[[], bool] = lambda: False) -> Iterator[IngestEvent]:
+    def ingest(
+        self, paths: Sequence[Path], *, cancelled: Callable[[], bool] = lambda: False, hold: Hold | None = None
+    ) -> Iterator[IngestEvent]:
+        cancelled = (hold or Hold()).waiting(cancelled)
         self._called("ingest")
         yield FilesDiscovered(len(self.reports))
         reports: list[FileReport] = []

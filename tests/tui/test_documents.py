@@ -45,6 +45,11 @@ async def add(driver: Driver, path: str) -> None:
     await driver.press("enter")
 
 
+def commands(driver: Driver) -> set[str]:
+    """What the palette offers."""
+    return {command.title for command in driver.app.get_system_commands(driver.app.screen)}
+
+
 async def test_what_an_ingest_found_wrong_with_the_index_is_shown(folder: Path) -> None:
     session = ScriptedSession()
     session.index_notes = ("A part of the index was left as it is.",)
@@ -83,6 +88,62 @@ async def test_escape_cancels_and_says_that_what_was_read_is_kept(folder: Path) 
         await driver.see("What was read is kept")
         await driver.press("escape")
         await driver.see("default: 4 documents")
+
+
+async def test_p_pauses_and_goes_on_and_nothing_is_lost(folder: Path) -> None:
+    session = ScriptedSession()
+    gate = session.before_file = Gate(at=2)
+    async with running(session) as driver:
+        await add(driver, str(folder))
+        await driver.until(gate.reached.is_set)
+        assert "Pause reading documents" in commands(driver)
+        await driver.see("p pause", "left")
+        await driver.press("p")
+        await driver.see("Paused", "p go on", "2/3 files · 12/12 chunks · paused")
+        assert "left" not in driver.text and "chunks/s" not in driver.text
+        assert "Go on reading documents" in commands(driver)
+        gate.opened.set()
+        await driver.press("enter")
+        await driver.see("Paused", "2/3 files · 12/12 chunks · paused")  # below the conversation
+        await driver.ask("How often is the diaphragm replaced?")
+        assert driver.app.ingest_view.running and "Paused" in driver.text
+        await driver.press("f2", "p")
+        await driver.see("Done, but some files failed", "1 ingested, 1 skipped, 1 failed")
+        assert not commands(driver) & {"Pause reading documents", "Go on reading documents"}
+        await driver.press("p")  # nothing is read any more
+        assert not driver.app.ingest_view.paused
+
+
+async def test_a_paused_ingest_is_stopped_at_once_and_goes_on_by_r(folder: Path) -> None:
+    session = ScriptedSession()
+    gate = session.before_file = Gate(at=1)
+    async with running(session) as driver:
+        await add(driver, str(folder))
+        await driver.until(gate.reached.is_set)
+        await driver.press("p")
+        gate.opened.set()
+        await driver.see("Paused")
+        await driver.press("escape")
+        await driver.see("Stopped. What was read is kept; r goes on")
+        session.reports = [replace(report, outcome="ingested", reason="") for report in session.reports]
+        await driver.press("r")
+        await driver.see("Done", "3 ingested")
+
+
+async def test_quitting_while_reading_is_paused_asks_first_and_leaves(folder: Path) -> None:
+    session = ScriptedSession()
+    gate = session.before_file = Gate(at=1)
+    async with running(session) as driver:
+        await add(driver, str(folder))
+        await driver.until(gate.reached.is_set)
+        await driver.press("p")
+        gate.opened.set()
+        await driver.press("ctrl+q")
+        assert isinstance(driver.app.screen, ConfirmDialog)
+        await driver.press("n")
+        await driver.see("Paused")
+        await driver.press("ctrl+q", "y")
+    assert len(session.library) == 4, "what waited was told to stop"
 
 
 async def test_asking_goes_on_while_documents_are_read(folder: Path) -> None:

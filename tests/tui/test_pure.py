@@ -138,6 +138,12 @@ def test_an_ingest_is_pictured_from_its_events() -> None:
     view = view.after(IngestProgress(3, 4, 0, 3, 12.4, None, "/a.md"))
     assert view.fraction == pytest.approx(3 / 7)
     assert view.figures() == "3/4 files · 0/3 chunks · 12 chunks/s"
+    assert replace(view, paused=True).figures() == "3/4 files · 0/3 chunks · paused"
+    timed = view.after(IngestProgress(3, 4, 16, 3, 12.4, 80.0, "/a.md"))
+    assert timed.figures().endswith("left") and "left" not in replace(timed, paused=True).figures()
+    assert (view.state, replace(view, paused=True).state) == ("Reading", "Paused")
+    stopping = replace(view, paused=True, stopping=True)
+    assert (stopping.state, stopping.can_be_paused, view.can_be_paused) == ("Stopping", False, True)
     assert view.troubles == (skipped, failed)
     done = IngestDone((skipped, failed), 3, 0.6, interrupted=False)
     view = view.after(done)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,10 +14,12 @@ from edgerag.config import (
     GenerationSettings,
     LibrarySettings,
     MemorySettings,
+    ModelSettings,
     RetrievalSettings,
     Settings,
     Share,
 )
+from edgerag.engine.catalog import Catalog
 from edgerag.engine.tuning.choice import Choice
 from edgerag.engine.tuning.record import Tuning
 from edgerag.errors import EmbedderMismatch, LibraryError, LibraryMissing, UsageError
@@ -571,3 +575,71 @@ def test_a_model_that_was_tuned_is_loaded_anew_where_that_changes_something(
         assert session.tune_model(made[0].name).choice.decode_threads == threads
         answered(session, "When does the badger sleep?")
         assert len(made) == loads
+
+
+class Slow:
+    """Something that takes until it is let through, and whoever waits for it."""
+
+    def __init__(self) -> None:
+        self.entered, self.let_through = threading.Event(), threading.Event()
+        self.times = 0
+
+    def __call__(self) -> None:
+        self.times += 1
+        self.entered.set()
+        assert self.let_through.wait(60)
+
+
+def stopped_answer(session: Session, slow: Slow) -> Answer:
+    """Of a question that is stopped once ``slow`` has begun."""
+    stop = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(lambda: list(session.ask("When does the badger sleep?", cancelled=stop.is_set)))
+        assert slow.entered.wait(60)
+        stop.set()
+        last = asked.result(timeout=60)[-1]  # not before: nothing is let through
+    assert isinstance(last, AnswerDone)
+    return last.answer
+
+
+def test_who_stops_an_answer_does_not_wait_for_the_model_and_the_next_question_uses_it(
+    tmp_path: Path, docs: Path
+) -> None:
+    slow = Slow()
+
+    def open_generator() -> ScriptedGenerator:
+        slow()
+        return ScriptedGenerator("By day [1].")
+
+    with Session(Settings(), Locations(tmp_path), embedder=HashingEmbedder, generator=open_generator) as session:
+        fill(session, docs)
+        answer = stopped_answer(session, slow)
+        assert (answer.stop_reason, answer.text) == ("cancelled", "")
+        slow.let_through.set()
+        *_, done = session.ask("When does the badger sleep?")
+        assert isinstance(done, AnswerDone) and (done.answer.stop_reason, done.answer.text) == ("end", "By day [1].")
+        assert slow.times == 1
+
+
+def test_who_stops_an_answer_does_not_wait_for_a_model_that_was_never_read_before(
+    home: Path, docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = Slow()
+    settings = Settings(
+        generation=GenerationSettings(mode="instant"), models=ModelSettings(embedder="all-minilm-l6-v2")
+    )
+    with Session(settings, Locations(home)) as session:
+        fill(session, docs)
+
+        def looked_at(catalog: Catalog, place: Any, kind: str) -> Any:
+            slow()
+            return examine(catalog, place, kind)
+
+        examine = Catalog._tried_now
+        monkeypatch.setattr(Catalog, "_tried_now", looked_at)
+        monkeypatch.setattr(Catalog, "_remembered", lambda *_: None)
+        assert stopped_answer(session, slow).stop_reason == "cancelled"
+        monkeypatch.undo()
+        slow.let_through.set()
+        *_, done = session.ask("When does the badger sleep?")
+        assert isinstance(done, AnswerDone) and done.answer.found

@@ -14,14 +14,15 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
 from edgerag.errors import UsageError
+from edgerag.hold import Hold
 from edgerag.ingest.parse.source import OCR_DPI, Recognised
+from edgerag.machine.standstill import wait_standing_still
 from edgerag.types import OcrMode
 
 IMAGE_STARTS = (b"P5\n", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"II*\x00", b"MM\x00*", b"RIFF")
@@ -70,16 +71,19 @@ class Recogniser:
         """Mode and languages, as the library keeps them of a document that was read by it."""
         return f"{self.mode} {self.languages}"
 
-    def read(self, image: bytes, page: int, *, stopped: Callable[[], bool] = lambda: False) -> Recognised | None:
+    def read(
+        self, image: bytes, page: int, *, stopped: Callable[[], bool] = lambda: False, hold: Hold | None = None
+    ) -> Recognised | None:
         """What stands on an image, or on that page of one that has several; None when ``stopped()`` turned true
-        meanwhile. Never raises for what it shows."""
+        meanwhile. While it is on ``hold`` Tesseract stands still. Never raises for what it shows."""
+        hold = hold or Hold()
         if not image.startswith(IMAGE_STARTS):
             return Recognised(page, "", 0.0, "It is no image.")
         try:
             process = self._start(("-c", f"tessedit_page_number={page - 1}") if image.startswith(_TIFF_STARTS) else ())
         except OSError as error:
             return Recognised(page, "", 0.0, f"Tesseract cannot be started: {error.strerror}.")
-        deadline = time.monotonic() + self._deadline_s
+        deadline = hold.clock() + self._deadline_s
         # communicate() forgets what it has not sent when it is called again after a timeout (seen in Python 3.11).
         feeder = threading.Thread(target=_feed, args=(process.stdin, image), name="ocr-image", daemon=True)
         process.stdin = None
@@ -89,9 +93,11 @@ class Recogniser:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     output, complaint = process.communicate(timeout=_POLL_S)
                     break
+                if hold.is_on:
+                    wait_standing_still(hold, process.pid, stopped)
                 if stopped():
                     return None
-                if time.monotonic() > deadline:
+                if hold.clock() > deadline:
                     return Recognised(page, "", 0.0, f"Tesseract was stopped after {self._deadline_s:g} seconds.")
         finally:
             _end(process)

@@ -13,12 +13,12 @@ import select
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from edgerag.errors import EdgeragError, ParserDied
+from edgerag.hold import Hold
 from edgerag.ingest.parse.ocr import Recogniser
 from edgerag.ingest.parse.source import Recognised
 from edgerag.ingest.parse.wire import (
@@ -38,6 +38,7 @@ from edgerag.ingest.parse.wire import (
 )
 from edgerag.ingest.parse.wire_page import PageReply
 from edgerag.machine.courtesy import step_back
+from edgerag.machine.standstill import wait_standing_still
 from edgerag.types import PageWanted
 
 _PACKAGE_ROOT = str(Path(__file__).resolve().parents[3])
@@ -58,7 +59,8 @@ class ParserProcess:
     """One worker, started on first use, replaced after it died. For one thread at a time.
 
     ``passwords`` are tried on what is protected. With a ``recogniser`` scanned pages are drawn by the worker and read
-    by it. ``command`` is for tests: what to run in place of the worker.
+    by it. While it is on ``hold`` the worker stands still, and no deadline comes nearer. ``command`` is for tests: what
+    to run in place of the worker.
     """
 
     def __init__(
@@ -71,11 +73,13 @@ class ParserProcess:
         niceness: int = 0,
         passwords: Sequence[str] = (),
         recogniser: Recogniser | None = None,
+        hold: Hold | None = None,
         command: Sequence[str] | None = None,
     ) -> None:
         self._niceness = niceness
         self._passwords = tuple(passwords)
         self._recogniser = recogniser
+        self._hold = hold or Hold()
         self._memory_bytes = memory_bytes
         self._max_file_bytes = max_file_bytes
         self._max_text_bytes = max_text_bytes
@@ -135,7 +139,7 @@ class ParserProcess:
                 case None:
                     return None
                 case Picture(data):
-                    read = recogniser.read(data, page, stopped=stopped)
+                    read = recogniser.read(data, page, stopped=stopped, hold=self._hold)
                     if read is None:
                         return None
                     recognised.append(read)
@@ -212,7 +216,7 @@ class ParserProcess:
         if self._process is None or self._process.poll() is not None:
             self.close()
             self._process = self._start()
-        wait = _Wait(time.monotonic() + self._deadline_s, self._deadline_s, stopped)
+        wait = _Wait(self._process.pid, self._deadline_s, stopped, self._hold)
         try:
             self._send(message, wait)
             header = self._receive(HEADER.size, wait)
@@ -278,10 +282,12 @@ class _Stopped(Exception):
 class _Wait:
     """One deadline over all the waiting for one answer."""
 
-    def __init__(self, deadline: float, deadline_s: float, stopped: Callable[[], bool]) -> None:
-        self._deadline = deadline
+    def __init__(self, pid: int, deadline_s: float, stopped: Callable[[], bool], hold: Hold) -> None:
+        self._pid = pid
+        self._deadline = hold.clock() + deadline_s
         self._deadline_s = deadline_s
         self._stopped = stopped
+        self._hold = hold
 
     def until_readable(self, descriptor: int) -> None:
         self._until(descriptor, select.POLLIN)
@@ -293,9 +299,11 @@ class _Wait:
         poll = select.poll()  # not select(): a process with many mapped blocks may have high descriptors
         poll.register(descriptor, event)
         while True:
+            if self._hold.is_on:
+                wait_standing_still(self._hold, self._pid, self._stopped)
             if self._stopped():
                 raise _Stopped
-            left = self._deadline - time.monotonic()
+            left = self._deadline - self._hold.clock()
             if left <= 0:
                 raise _WorkerFailed(
                     f"The parser was stopped after {self._deadline_s:g} seconds (ingest.parse_deadline_s)."

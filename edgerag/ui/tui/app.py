@@ -27,6 +27,7 @@ from textual.screen import Screen
 from textual.signal import Signal
 
 from edgerag.errors import EdgeragError
+from edgerag.hold import Hold
 from edgerag.session import Session
 from edgerag.settings.effective import Effective, Setting, SettingsSources, find_setting
 from edgerag.settings.keep import overridden_note
@@ -111,6 +112,7 @@ class EdgeragApp(Keyed, App[None]):
         self.ingest_view = IngestView()
         self.ingest_changed: Signal[IngestView] = Signal(self, "ingest")
         self._ingest_run: Run | None = None
+        self._ingest_hold = Hold()  # of the ingest that runs
         self._ingest_to_show = False
         self._ingest_ended_unseen = False
         self._last_folder = "~/"
@@ -204,6 +206,9 @@ class EdgeragApp(Keyed, App[None]):
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         yield SystemCommand("Add documents", "Read a file or a folder into the library", self.action_add_documents)
+        if self.ingest_view.can_be_paused:
+            verb = "Go on" if self.ingest_view.paused else "Pause"
+            yield SystemCommand(f"{verb} reading documents", "The ones that are being read", self.action_pause_ingest)
         yield SystemCommand("Library", "The documents, and removing them", self.action_library)
         yield SystemCommand("Check", "Machine, engine, models, library", self.action_doctor)
         yield SystemCommand("Machine", "Cores, memory, NUMA, and who uses them", self.action_machine)
@@ -415,13 +420,25 @@ class EdgeragApp(Keyed, App[None]):
 
     def _ingest(self, paths: list[Path]) -> None:
         work = self._ingest_run = Run()
+        hold = self._ingest_hold = Hold()
         self.track(work)
         self._set_ingest(IngestView(running=True, paths=tuple(paths)))
-        self.run_worker(lambda: consume(self, work, lambda: self._ingest_events(paths, work)), thread=True)
+        self.run_worker(lambda: consume(self, work, lambda: self._ingest_events(paths, work, hold)), thread=True)
 
-    def _ingest_events(self, paths: list[Path], work: Run) -> Iterator[IngestEvent]:
+    def _ingest_events(self, paths: list[Path], work: Run, hold: Hold) -> Iterator[IngestEvent]:
         """In the worker's thread."""
-        return self.session.ingest(paths, cancelled=work.stopped)
+        return self.session.ingest(paths, cancelled=work.stopped, hold=hold)
+
+    def action_pause_ingest(self) -> None:
+        """Holds the running ingest, or lets it go on."""
+        if not self.ingest_view.can_be_paused:
+            return
+        paused = not self.ingest_view.paused
+        if paused:
+            self._ingest_hold.begin()
+        else:
+            self._ingest_hold.end()
+        self._set_ingest(replace(self.ingest_view, paused=paused))
 
     def stop_ingest(self) -> None:
         """Asks the running ingest to end; what is read so far stays."""
@@ -445,7 +462,7 @@ class EdgeragApp(Keyed, App[None]):
         if message.run is not self._ingest_run:
             return
         self._ingest_run = None
-        self._set_ingest(replace(self.ingest_view, running=False, stopping=False))
+        self._set_ingest(replace(self.ingest_view, running=False, stopping=False, paused=False))
         self.look_again()
         if not isinstance(self.screen, IngestDialog):
             self._ingest_ended_unseen = True

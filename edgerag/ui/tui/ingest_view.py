@@ -16,12 +16,25 @@ class IngestView:
 
     running: bool = False
     stopping: bool = False
+    paused: bool = False
     file_count: int = 0
     progress: IngestProgress | None = None
     troubles: tuple[FileReport, ...] = ()  # failed and skipped so far
     done: IngestDone | None = None
     problem: Problem | None = None
     paths: tuple[Path, ...] = ()  # that were asked for
+
+    @property
+    def can_be_paused(self) -> bool:
+        """Or let go on."""
+        return self.running and not self.stopping
+
+    @property
+    def state(self) -> str:
+        """What it is at, for a heading: ``Reading``, ``Paused``, ``Stopping``."""
+        if self.stopping:
+            return "Stopping"
+        return "Paused" if self.paused else "Reading"
 
     @property
     def is_unfinished(self) -> bool:
@@ -54,15 +67,18 @@ class IngestView:
         return min(1.0, (progress.files_done + progress.chunks_done) / total) if total else 0.0
 
     def figures(self) -> str:
-        """``12/112 files · 240/310 chunks · 45 chunks/s · 2 min left``"""
+        """``12/112 files · 240/310 chunks · 45 chunks/s · 2 min left``; paused, no time is promised."""
         progress = self.progress
         if progress is None:
-            return f"{self.file_count:,} files found" if self.file_count else "looking for files"
+            found = f"{self.file_count:,} files found" if self.file_count else "looking for files"
+            return f"{found} · paused" if self.paused else found
         parts = [
             f"{progress.files_done:,}/{progress.files_total:,} files",
             f"{progress.chunks_done:,}/{progress.chunks_total:,} chunks",
-            f"{progress.chunks_per_second:.0f} chunks/s",
         ]
+        if self.paused:
+            return " · ".join([*parts, "paused"])
+        parts.append(f"{progress.chunks_per_second:.0f} chunks/s")
         if progress.seconds_left is not None:
             parts.append(f"{clock(progress.seconds_left)} left")
         return " · ".join(parts)

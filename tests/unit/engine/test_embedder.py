@@ -38,6 +38,20 @@ def test_identity_is_that_of_the_original_weights(embedder: LlamaEmbedder) -> No
     assert embedder.max_tokens == REFERENCE["max_seq_length"] - 2  # without [CLS] and [SEP]
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_between_many_passages_others_are_let_past_and_few_are_computed_at_once(catalog: Catalog, threads: int) -> None:
+    calls: list[str] = []
+    alone = open_embedder(catalog.find("embedder"), threads=threads)
+    try:
+        alone.let_past(lambda: calls.append(""))
+        alone.embed_passages(["pump", "lid", "screw"])
+        assert not calls, "a question compares three texts: it waits for nobody"
+        alone.embed_passages(["pump", "lid", "screw", "gasket", "valve", "hose"])
+        assert len(calls) >= 6
+    finally:
+        alone.close()
+
+
 def test_passages_come_in_order_as_unit_rows(embedder: LlamaEmbedder) -> None:
     texts = ["pump", "a torque of 12 Nm", "word " * 1000]
     vectors = embedder.embed_passages(texts)

@@ -10,7 +10,9 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,7 @@ from edgerag.errors import (
     DocumentUnsupported,
     ParserDied,
 )
+from edgerag.hold import Hold
 from edgerag.ingest.parse import wire
 from edgerag.ingest.parse.process import ParserProcess
 from edgerag.ingest.parse.source import Recognised
@@ -108,6 +111,70 @@ def test_a_cancelled_wait_ends_and_leaves_no_process() -> None:
     threading.Timer(0.3, stop.set).start()
     assert hanging.read("/x.txt", stopped=stop.is_set) is None
     assert hanging._process is None
+
+
+SLOW = (
+    HEADER
+    + """
+at = sys.argv[1]
+open(at, 'w').close()
+while not os.path.exists(at + '.answer'): time.sleep(0.01)
+os.write(1, b'no answer at all'); time.sleep(600)"""
+)
+
+
+def state_of(pid: int) -> str:
+    """R, S, T ..., as the kernel tells it."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    for _ in range(3000):
+        if condition():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it never came")
+
+
+def held_process(hold: Hold, at: Path, *, deadline_s: float) -> ParserProcess:
+    command = [sys.executable, "-c", SLOW, str(at)]
+    return ParserProcess(
+        memory_bytes=2_000_000_000, max_file_bytes=1000, deadline_s=deadline_s, hold=hold, command=command
+    )
+
+
+def test_a_held_worker_stands_still_and_no_deadline_comes_nearer(tmp_path: Path) -> None:
+    now = [1000.0]
+    hold, at = Hold(lambda: now[0]), tmp_path / "at"
+    parser = held_process(hold, at, deadline_s=30)
+    with ThreadPoolExecutor() as pool:
+        reading = pool.submit(parser.read, "/x.txt")
+        until(at.exists)
+        assert parser._process is not None
+        pid = parser._process.pid
+        hold.begin()
+        until(lambda: state_of(pid) == "T")
+        now[0] += 600
+        (tmp_path / "at.answer").touch()
+        assert state_of(pid) == "T" and not reading.done()
+        hold.end()
+        assert "no answer" in reason(reading.result()), "what it said came through: no deadline has stopped it"
+    parser.close()
+
+
+def test_a_held_worker_is_stopped_at_once(tmp_path: Path) -> None:
+    hold, stop, at = Hold(), threading.Event(), tmp_path / "at"
+    parser = held_process(hold, at, deadline_s=600)
+    with ThreadPoolExecutor() as pool:
+        reading = pool.submit(parser.read, "/x.txt", stopped=stop.is_set)
+        until(at.exists)
+        assert parser._process is not None
+        pid = parser._process.pid
+        hold.begin()
+        until(lambda: state_of(pid) == "T")
+        stop.set()
+        assert reading.result() is None
+    assert not Path(f"/proc/{pid}").exists(), "it is gone, though it stood still"
 
 
 def test_the_real_worker_reads_and_stays(parser: ParserProcess, tmp_path: Path) -> None:

@@ -72,6 +72,7 @@ class IngestDialog(SessionDialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop_or_close", "Stop / close"),
         Binding("enter,b", "close", "Go on asking meanwhile"),
+        Binding("p", "pause", "Pause / go on"),
         Binding("r", "again", "Read again what failed or was left"),
         Binding("up", "scroll_troubles(-1)", "Scroll up", show=False),
         Binding("down", "scroll_troubles(1)", "Scroll down", show=False),
@@ -103,6 +104,8 @@ class IngestDialog(SessionDialog[None]):
                 return bool(self.edgerag.ingest_view.troubles)
             case "again":
                 return self.edgerag.ingest_view.is_unfinished
+            case "pause":
+                return self.edgerag.ingest_view.can_be_paused
             case _:
                 return True
 
@@ -133,6 +136,9 @@ class IngestDialog(SessionDialog[None]):
         else:
             self.dismiss()
 
+    def action_pause(self) -> None:
+        self.edgerag.action_pause_ingest()
+
     def action_again(self) -> None:
         self.edgerag.ingest_again()
 
@@ -148,7 +154,9 @@ class IngestDialog(SessionDialog[None]):
 
 def _heading(view: IngestView) -> str:
     if view.running:
-        return "Stopping: what is read so far is kept …" if view.stopping else "Reading documents"
+        if view.stopping:
+            return "Stopping: what is read so far is kept …"
+        return "Paused: p goes on from here." if view.paused else "Reading documents"
     if view.problem is not None:
         return "Documents could not be read"
     done = view.done
@@ -182,6 +190,8 @@ def _troubles(reports: tuple[FileReport, ...]) -> Content:
 
 def _keys(view: IngestView) -> Content:
     keys = [("Enter", "go on asking meanwhile"), ("Esc", "stop")] if view.running else [("Esc", "close")]
+    if view.can_be_paused:
+        keys.append(("p", "go on" if view.paused else "pause"))
     if view.is_unfinished:
         stopped = view.done is not None and view.done.interrupted
         keys.append(("r", "go on" if stopped else "try again"))

@@ -24,7 +24,7 @@ class IngestBar(Widget):
     def render(self) -> Content:
         view = self._view
         width = self.content_size.width
-        label = "Stopping " if view.stopping else "Reading "
+        label = f"{view.state} "
         full, empty = bar(view.fraction, max(8, min(24, width // 5)))
         row = Content.assemble(
             label,
