@@ -248,7 +248,7 @@ async def test_notes_and_a_cut_answer_are_told() -> None:
     session.pending = 12
     async with running(session) as driver:
         await driver.ask(QUESTION)
-        for words in ("Two passages did not fit.", "answer was cut", "12 chunks are not yet searchable"):
+        for words in ("Two passages did not fit.", "answer was cut", "12 chunks not yet searchable"):
             assert words in driver.text
 
 

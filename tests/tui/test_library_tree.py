@@ -242,6 +242,19 @@ async def test_folding_is_offered_where_it_does_something() -> None:
         assert "document_list.fold" not in offered(driver), "it is folded, and in no other"
 
 
+async def test_one_chunk_is_a_chunk_and_two_are_chunks() -> None:
+    session = session_of(*PATHS)
+    plain = session.documents
+    pending = {PUMPS[0]: 1, PUMPS[1]: 1}
+    session.documents = lambda: [  # type: ignore[method-assign]
+        replace(each, pending_count=pending.get(each.path, 0)) for each in plain()
+    ]
+    async with in_library(session) as driver:
+        await driver.see(" 1 chunk not yet searchable")
+        await driver.press("left")
+        await driver.see(" 2 chunks not yet searchable")
+
+
 @pytest.mark.parametrize("size", [(80, 24), (40, 12)])
 async def test_in_many_folders_names_have_room_left(size: tuple[int, int]) -> None:
     paths = [f"/docs/{'d/' * depth}deep.md" for depth in range(1, 12)]

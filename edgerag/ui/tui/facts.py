@@ -43,7 +43,7 @@ def library_figure(facts: Facts) -> str:
     if library is None:
         return f"{facts.library_name}: no documents{also}"
     figure = (
-        f"{facts.library_name}: {_count(library.document_count, 'document')}, {_count(library.chunk_count, 'chunk')}"
+        f"{facts.library_name}: {counted(library.document_count, 'document')}, {counted(library.chunk_count, 'chunk')}"
     )
     return (f"{figure}, {library.pending_count:,} pending" if library.pending_count else figure) + also
 
@@ -86,5 +86,6 @@ def timing_figure(answer: Answer | None) -> str:
     return " · ".join(parts)
 
 
-def _count(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """Such as 1 chunk, 2,000 chunks."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

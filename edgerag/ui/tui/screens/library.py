@@ -17,7 +17,7 @@ from edgerag.ui.output import size
 from edgerag.ui.place import short_path, shown_path
 from edgerag.ui.tui import shown
 from edgerag.ui.tui.document_tree import SEVERAL_LANGUAGES, DocumentTree, Folder, list_of, tree_of
-from edgerag.ui.tui.facts import Facts, library_figure
+from edgerag.ui.tui.facts import Facts, counted, library_figure
 from edgerag.ui.tui.problem import Problem
 from edgerag.ui.tui.screens.base import SideScreen
 from edgerag.ui.tui.screens.confirm import ConfirmDialog
@@ -254,7 +254,7 @@ def _words(document: Document) -> str:
 def _detail(document: Document) -> Content:
     facts = f"#{document.id}, {document.media_type}, {size(document.size_bytes)}, language {document.language}"
     if document.pending_count:
-        facts += f", {document.pending_count:,} chunks not yet searchable by meaning"
+        facts += f", {counted(document.pending_count, 'chunk')} not yet searchable by meaning"
     lines = [
         Content.assemble(shown.line(document.title, 200, "bold"), "  ", shown.line(facts, 200, "$foreground 70%")),
         shown.line(shown_path(short_path(document.path)), 300),
@@ -264,14 +264,14 @@ def _detail(document: Document) -> Content:
 
 
 def _folder_detail(folder: Folder) -> Content:
-    facts = f"{folder.document_count:,} document{'' if folder.document_count == 1 else 's'}"
+    facts = counted(folder.document_count, "document")
     if folder.language not in (UNKNOWN_LANGUAGE, SEVERAL_LANGUAGES):
         facts += f", language {folder.language}"
     if folder.pending_count:
-        facts += f", {folder.pending_count:,} chunks not yet searchable by meaning"
+        facts += f", {counted(folder.pending_count, 'chunk')} not yet searchable by meaning"
     lines = [Content.assemble(shown.line(folder_name(folder), 200, "bold"), "  ", (facts, "$foreground 70%"))]
     if folder.problem_count:
-        warnings = f"{folder.problem_count:,} warning{'' if folder.problem_count == 1 else 's'} in it"
+        warnings = f"{counted(folder.problem_count, 'warning')} in it"
         lines.append(Content.styled(warnings, "$text-warning"))
     return Content("\n").join(lines)
 

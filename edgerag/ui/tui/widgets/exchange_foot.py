@@ -9,7 +9,7 @@ from edgerag.ui.place import member_name, place
 from edgerag.ui.plain import plain
 from edgerag.ui.tui import shown
 from edgerag.ui.tui.answer_doubts import DOUBT_SIGN, Doubt
-from edgerag.ui.tui.facts import timing_figure
+from edgerag.ui.tui.facts import counted, timing_figure
 
 _DOUBTS_SHOWN = 3
 _DOUBT_WIDTH = 60
@@ -42,9 +42,8 @@ def foot_content(answer: Answer) -> Content:
         where = f"Nearest, and no answer: {member_name(hit.chunk.path)}, {place(hit.chunk)}: "
         lines.append(shown.line(where + hit.chunk.chunk.text, _DOUBT_WIDTH, "$foreground 70%"))
     if answer.pending_count:
-        lines.append(
-            Content.styled(f"{answer.pending_count:,} chunks are not yet searchable by meaning.", "$foreground 70%")
-        )
+        pending = f"{counted(answer.pending_count, 'chunk')} not yet searchable by meaning."
+        lines.append(Content.styled(pending, "$foreground 70%"))
     figures = [timing_figure(answer)]
     if answer.tokens.answer:
         figures.append(f"{answer.tokens.answer} tokens")
