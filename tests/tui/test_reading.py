@@ -8,7 +8,6 @@ from scripted_session import ScriptedSession
 
 from edgerag.ui.tui.screens.chunks import ChunksScreen
 from edgerag.ui.tui.screens.library import LibraryScreen
-from edgerag.ui.tui.widgets.document_list import DocumentList
 
 
 @pytest.mark.asyncio
@@ -37,8 +36,10 @@ async def test_a_double_click_on_a_document_shows_its_chunks() -> None:
     async with running() as driver:
         await driver.press("f3")
         await driver.see("kestrel-p40-manual.md")
-        await driver.pilot.click(DocumentList, offset=(30, 0), times=2)
+        y = next(y for y, row in enumerate(driver.rows) if "kestrel-p40-manual.md" in row)
+        await driver.pilot.click(offset=(driver.rows[y].index("kestrel"), y), times=2)
         await driver.until(lambda: isinstance(driver.app.screen, ChunksScreen))
+        await driver.see("kestrel-p40-manual.md")
 
 
 @pytest.mark.asyncio
